@@ -1,0 +1,1 @@
+"""One reader, one writer and one deadline task per client connection."""

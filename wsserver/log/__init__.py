@@ -1,0 +1,1 @@
+"""The conversation log: numbered entries, cursors, group commit, retention."""

@@ -1,0 +1,1 @@
+"""Model providers: they turn a `ModelRequest` into model events."""

@@ -1,0 +1,1 @@
+"""Where logs are kept: drivers behind the `Store` protocol of `wsserver.log`."""

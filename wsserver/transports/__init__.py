@@ -1,0 +1,1 @@
+"""Bytes in and out: the native WebSocket transport and plain HTTP."""
