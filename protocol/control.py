@@ -118,7 +118,7 @@ class ToolRequest(
     name: str
     arguments: Any
     deadline_ms: Ms
-    redelivered: bool | UnsetType = UNSET
+    redelivered: bool
 
 
 class Goaway(Control, frozen=True, kw_only=True, omit_defaults=True, tag="goaway"):

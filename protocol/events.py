@@ -2,7 +2,7 @@
 
 from typing import Any, Literal
 
-from msgspec import UNSET, Struct, UnsetType
+from msgspec import Struct
 
 from protocol.content import Config, Content, TextProof, Timing
 from protocol.ids import Id, Ms, Seq, Timestamp
@@ -144,7 +144,7 @@ class UsageEvent(TurnEvent, frozen=True, kw_only=True, omit_defaults=True, tag="
     output_tokens: int
     reasoning_tokens: int | None = None
     cached_tokens: int | None = None
-    estimated: bool | UnsetType = UNSET
+    estimated: bool
     model_calls: int
 
 
