@@ -1,0 +1,77 @@
+"""What a connection needs of the thing that carries its frames."""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from msgspec import Struct
+
+
+class TransportClosed(Exception):
+    """The connection is gone; `code` is None when no close frame came."""
+
+    def __init__(self, code: int | None, reason: str = "") -> None:
+        super().__init__(f"closed with {code}")
+        self.code = code
+        self.reason = reason
+
+
+class Handshake(Struct, frozen=True, kw_only=True):
+    """What is known of a peer before its first frame.
+
+    Attributes:
+        peer: Its address, for the log.
+        token: The credential of the `Authorization` header or the subprotocol
+            list; None when neither was there.
+        common_version: False when subprotocols were offered and none was ours.
+    """
+
+    peer: str
+    token: str | None = None
+    common_version: bool = True
+
+
+class Transport(Protocol):
+    """Carries text frames. One task receives; writing never blocks.
+
+    Attributes:
+        received_bytes: All bytes that came in so far, pings too.
+        written_bytes: All bytes of frames that were handed to `write`.
+    """
+
+    received_bytes: int
+    written_bytes: int
+
+    def write(self, frames: Sequence[bytes]) -> None:
+        """Takes text frames, in order, to be sent in as few writes as can be.
+
+        Never blocks; does nothing once the connection is closed.
+        """
+        ...
+
+    def buffered_bytes(self) -> int:
+        """Returns how much was written that the peer's socket has not taken."""
+        ...
+
+    async def writable(self) -> None:
+        """Waits until the buffer is below its low-water mark; at once if it is.
+
+        Raises:
+            TransportClosed: The connection is gone.
+        """
+        ...
+
+    async def receive(self) -> str | bytes:
+        """Returns the next frame: `str` or UTF-8 `bytes` of a text frame.
+
+        Raises:
+            TransportClosed: The connection is gone.
+        """
+        ...
+
+    async def close(self, code: int, reason: str) -> None:
+        """Closes with a close frame; aborts after 2 s if the peer does not help."""
+        ...
+
+    def abort(self) -> None:
+        """Drops the connection now."""
+        ...
