@@ -1,0 +1,137 @@
+"""Group commit: everything that came in since the last commit goes down as one.
+
+One task owns all writing, so a log's entries reach the store in order and the
+wait for "stored before seen" is one write, whatever the load.
+"""
+
+from collections.abc import Callable
+from typing import Protocol
+
+import anyio
+import structlog
+
+from wsserver.log.conversation_log import ConversationLog
+from wsserver.log.store import Store, StoreError, Write
+
+log = structlog.get_logger(__name__)
+
+RETRY_FIRST_SECONDS = 0.05
+RETRY_MOST_SECONDS = 2.0
+
+
+class CommitMetrics(Protocol):
+    """Where commits are counted."""
+
+    def commit(self, seconds: float, entries: int) -> None:
+        """Counts a commit and how long it took."""
+        ...
+
+    def commit_failed(self) -> None:
+        """Counts a commit that failed."""
+        ...
+
+
+class Committer:
+    """Writes what logs have appended.
+
+    Attributes:
+        failing: Whether the last commit failed; it is tried again until it
+            succeeds, and nothing that was appended is lost meanwhile.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        *,
+        interval_seconds: float,
+        wall: Callable[[], float],
+        metrics: CommitMetrics,
+    ) -> None:
+        self.failing = False
+        self._store = store
+        self._interval = interval_seconds
+        self._wall = wall
+        self._metrics = metrics
+        self._due: dict[str, ConversationLog] = {}
+        self._deletes: dict[str, anyio.Event] = {}
+        self._work = anyio.Event()
+        self._idle = anyio.Event()
+        self._idle.set()
+        self._hurry = False
+        self.on_failure: Callable[[], None] = lambda: None
+        self.on_commit: Callable[[ConversationLog], None] = lambda _: None
+
+    def mark(self, conversation: ConversationLog) -> None:
+        """Takes note that a log has something to write."""
+        if conversation.deleted:
+            return
+        self._due[conversation.key] = conversation
+        self._work.set()
+
+    async def delete(self, key: str) -> None:
+        """Removes a conversation from the store; returns when it is gone."""
+        self._due.pop(key, None)
+        gone = self._deletes.setdefault(key, anyio.Event())
+        self._work.set()
+        await gone.wait()
+
+    async def flush(self) -> None:
+        """Waits until the store has everything that was appended so far."""
+        self._hurry = True
+        while self._due or self._deletes or not self._idle.is_set():
+            await self._idle.wait()
+            if self._due or self._deletes:
+                await anyio.sleep(0.001)
+
+    async def run(self) -> None:
+        """Commits for ever; cancel it after `flush`."""
+        delay = RETRY_FIRST_SECONDS
+        while True:
+            if not (self._due or self._deletes):
+                self._work = anyio.Event()
+                await self._work.wait()
+            began = anyio.current_time()
+            if await self._commit(began):
+                delay = RETRY_FIRST_SECONDS
+                rest = self._interval - (anyio.current_time() - began)
+                if rest > 0 and not self._hurry:
+                    await anyio.sleep(rest)
+            else:
+                await anyio.sleep(delay)
+                delay = min(2 * delay, RETRY_MOST_SECONDS)
+
+    async def _commit(self, began: float) -> bool:
+        logs, self._due = self._due, {}
+        deletes, self._deletes = self._deletes, {}
+        self._idle = anyio.Event()
+        pairs = [(entry, entry.take_write()) for entry in logs.values()]
+        writes = [write for _, write in pairs]
+        writes += [Write(key=key, delete=True) for key in deletes]
+        try:
+            with anyio.CancelScope(shield=True):
+                await self._store.commit(writes, self._wall())
+        except StoreError as error:
+            for key, conversation in logs.items():
+                if not conversation.deleted:
+                    conversation.not_committed()
+                    self._due.setdefault(key, conversation)
+            self._deletes = deletes | self._deletes
+            self._metrics.commit_failed()
+            if not self.failing:
+                log.error("store_failing", error=str(error))
+            self.failing = True
+            self.on_failure()
+            return False
+        finally:
+            self._idle.set()
+        if self.failing:
+            log.warning("store_works_again")
+            self.failing = False
+        for conversation, write in pairs:
+            conversation.committed(write)
+            self.on_commit(conversation)
+        for gone in deletes.values():
+            gone.set()
+        seconds = anyio.current_time() - began
+        self._metrics.commit(seconds, sum(len(write.entries) for write in writes))
+        return True
