@@ -1,0 +1,37 @@
+"""What every test has: the event loop's kind, and no blocking call inside it."""
+
+import os
+from collections.abc import Generator, Iterator
+
+import pytest
+from blockbuster import blockbuster_ctx
+
+OPTIONAL_PARTS = {"browser", "node", "real_model"}
+
+
+@pytest.fixture(scope="session")
+def anyio_backend() -> str:
+    """asyncio, as in production; rooms that are portable ask for more in their own."""
+    return "asyncio"
+
+
+@pytest.fixture(autouse=True)
+def nothing_blocks_the_loop(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Fails an async test in which our code calls what blocks the event loop."""
+    if "anyio_backend" not in request.fixturenames:
+        yield
+        return
+    with blockbuster_ctx(scanned_modules=["wsserver", "protocol", "client_demo"]):
+        yield
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item,
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """In CI a part that is missing is a fault, not a reason to skip its tests."""
+    report = yield
+    optional = OPTIONAL_PARTS & {mark.name for mark in item.iter_markers()}
+    if report.skipped and optional and os.environ.get("CI") == "true":
+        report.outcome = "failed"
+    return report
