@@ -111,6 +111,7 @@ class ToolCallEvent(
         batch: Which model call of the turn asked for it, from 0.
         index: Its place in that batch, from 0.
         deadline_at: When it counts as timed out.
+        upstream_id: The id that the model's history keeps.
     """
 
     call: Id
@@ -119,6 +120,21 @@ class ToolCallEvent(
     batch: int
     index: int
     deadline_at: Timestamp
+    upstream_id: str | None = None
+
+
+class InvalidCall(Struct, frozen=True, kw_only=True):
+    """A call that was never shown as one to run.
+
+    Attributes:
+        arguments: The text the model wrote for them.
+    """
+
+    name: str
+    arguments: str
+    batch: int
+    index: int
+    upstream_id: str
 
 
 class ToolResultEvent(
@@ -129,12 +145,15 @@ class ToolResultEvent(
     Attributes:
         output: What the tool gave, or a note for the model.
         by: The principal whose client ran it, or `server`.
+        invalid: With status `invalid`: the call, for which there was no
+            `tool_call`.
     """
 
     call: Id
     status: ToolStatus
     output: Any
     by: str
+    invalid: InvalidCall | None = None
 
 
 class UsageEvent(TurnEvent, frozen=True, kw_only=True, omit_defaults=True, tag="usage"):

@@ -55,8 +55,8 @@ class Committer:
         self._due: dict[str, ConversationLog] = {}
         self._deletes: dict[str, anyio.Event] = {}
         self._work = anyio.Event()
-        self._idle = anyio.Event()
-        self._idle.set()
+        self._round = anyio.Event()  # set when the commit under way has ended
+        self._busy = False
         self._hurry = False
         self.on_failure: Callable[[], None] = lambda: None
         self.on_commit: Callable[[ConversationLog], None] = lambda _: None
@@ -78,10 +78,11 @@ class Committer:
     async def flush(self) -> None:
         """Waits until the store has everything that was appended so far."""
         self._hurry = True
-        while self._due or self._deletes or not self._idle.is_set():
-            await self._idle.wait()
-            if self._due or self._deletes:
-                await anyio.sleep(0.001)
+        try:
+            while self._due or self._deletes or self._busy:
+                await self._round.wait()
+        finally:
+            self._hurry = False
 
     async def run(self) -> None:
         """Commits for ever; cancel it after `flush`."""
@@ -103,7 +104,7 @@ class Committer:
     async def _commit(self, began: float) -> bool:
         logs, self._due = self._due, {}
         deletes, self._deletes = self._deletes, {}
-        self._idle = anyio.Event()
+        self._busy = True
         pairs = [(entry, entry.take_write()) for entry in logs.values()]
         writes = [write for _, write in pairs]
         writes += [Write(key=key, delete=True) for key in deletes]
@@ -123,7 +124,9 @@ class Committer:
             self.on_failure()
             return False
         finally:
-            self._idle.set()
+            self._busy = False
+            self._round.set()
+            self._round = anyio.Event()
         if self.failing:
             log.warning("store_works_again")
             self.failing = False

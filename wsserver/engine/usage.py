@@ -1,0 +1,75 @@
+"""The tally of what a turn's model calls cost.
+
+What the upstream reports counts. A call that ended without a report (it was
+interrupted, it broke off, the upstream never reports) is estimated: a token per
+fragment or per four bytes, whichever is more.
+"""
+
+from wsserver.engine.model import Usage
+
+BYTES_PER_TOKEN = 4
+
+
+class Tally:
+    """Adds up model calls; a report within one call replaces, never adds."""
+
+    def __init__(self) -> None:
+        self.model_calls = 0
+        self.estimated = False
+        self._input = 0
+        self._output = 0
+        self._reasoning: int | None = None
+        self._cached: int | None = None
+        self._prompt_bytes = 0
+        self._fragments = 0
+        self._bytes = 0
+        self._open = False
+
+    def called(self, prompt_bytes: int) -> None:
+        """A request goes out."""
+        self.model_calls += 1
+        self._prompt_bytes = prompt_bytes
+        self._fragments = self._bytes = 0
+        self._open = True
+
+    def fragment(self, count: int, size: int) -> None:
+        """Some fragments with content arrived, `size` bytes in all."""
+        self._fragments += count
+        self._bytes += size
+
+    def refused(self) -> None:
+        """The upstream gave no stream: the call cost nothing."""
+        self._open = False
+
+    def ended(self, usage: Usage | None) -> None:
+        """The call is over, with the upstream's report if there was one."""
+        if not self._open:
+            return
+        self._open = False
+        if usage is None:
+            self.estimated = True
+            self._input += self._prompt_bytes // BYTES_PER_TOKEN
+            self._output += max(self._fragments, -(-self._bytes // BYTES_PER_TOKEN))
+            return
+        self._input += usage.input_tokens
+        self._output += usage.output_tokens
+        if usage.reasoning_tokens is not None:
+            self._reasoning = (self._reasoning or 0) + usage.reasoning_tokens
+        if usage.cached_tokens is not None:
+            self._cached = (self._cached or 0) + usage.cached_tokens
+
+    @property
+    def output_tokens(self) -> int:
+        """Output tokens of all calls that are over."""
+        return self._output
+
+    def members(self) -> dict[str, int | bool | None]:
+        """Returns the members of the `usage` event."""
+        return {
+            "input_tokens": self._input,
+            "output_tokens": self._output,
+            "reasoning_tokens": self._reasoning,
+            "cached_tokens": self._cached,
+            "estimated": self.estimated,
+            "model_calls": self.model_calls,
+        }
