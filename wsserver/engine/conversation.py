@@ -1,0 +1,104 @@
+"""What must be known of a conversation to go on with it, without its log.
+
+The state is a fold over the log, kept beside it so that loading a conversation
+reads one row. It is written in the same commit as the events it follows from.
+"""
+
+from typing import Literal
+
+import msgspec
+from msgspec import UNSET, Struct, structs
+
+from protocol.content import Config, Tool
+from protocol.events import Reason
+
+LAST_IDS = 32
+
+
+class Waiting(Struct, kw_only=True, omit_defaults=True):
+    """A message that waits for its turn.
+
+    Attributes:
+        seq: The number of its event.
+        id: The id of the `send`.
+        by: The principal.
+        at: When it was accepted, in seconds since the epoch.
+        steers: The running turn that it wants to join, or 0.
+        on_disconnect: As in the `send`.
+        withdrawn: Why it will end without a model call.
+    """
+
+    seq: int
+    id: str
+    by: str
+    at: float
+    steers: int = 0
+    on_disconnect: Literal["continue", "cancel"] | None = None
+    withdrawn: Reason | None = None
+
+
+class ConversationState(Struct, kw_only=True, omit_defaults=True):
+    """The snapshot.
+
+    Attributes:
+        config: The settings in force.
+        queue: Messages in the order in which they get their turns.
+        running: The running turn, or 0.
+        running_by: The principal whose message it answers.
+        last_turn: The newest turn, running or not; 0 for none.
+        last_ids: Ids of the newest sends, oldest first.
+    """
+
+    config: Config = Config()
+    queue: list[Waiting] = []
+    running: int = 0
+    running_by: str = ""
+    last_turn: int = 0
+    last_ids: list[str] = []
+
+    @property
+    def live(self) -> bool:
+        """Whether a turn runs or a message waits."""
+        return bool(self.running or self.queue)
+
+    def tools(self) -> dict[str, Tool]:
+        """Returns the configured tools by name."""
+        return {tool.name: tool for tool in (self.config.tools or ())}
+
+    def sent(self, id_: str) -> None:
+        """Takes note of a send's id."""
+        self.last_ids.append(id_)
+        del self.last_ids[:-LAST_IDS]
+
+    def next(self) -> Waiting | None:
+        """Takes the next message out of the queue."""
+        return self.queue.pop(0) if self.queue else None
+
+    def steering(self, turn: int) -> list[Waiting]:
+        """Takes those out of the queue that join `turn` now."""
+        joining = [w for w in self.queue if w.steers == turn and not w.withdrawn]
+        self.queue = [w for w in self.queue if w not in joining]
+        return joining
+
+
+_encoder = msgspec.msgpack.Encoder()
+_decoder = msgspec.msgpack.Decoder(ConversationState)
+
+
+def dump(state: ConversationState) -> bytes:
+    """Encodes a snapshot."""
+    return _encoder.encode(state)
+
+
+def load(data: bytes) -> ConversationState:
+    """Decodes a snapshot; no bytes are a new conversation."""
+    return _decoder.decode(data) if data else ConversationState()
+
+
+def configured(config: Config, change: Config) -> Config:
+    """Applies a change: absent members stay, null takes a member back."""
+    members = structs.asdict(config)
+    for name, value in structs.asdict(change).items():
+        if value is not UNSET:
+            members[name] = UNSET if value is None else value
+    return Config(**members)

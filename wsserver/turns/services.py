@@ -1,0 +1,113 @@
+"""What conversations share: models, limits, time, and who counts what."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+from anyio.abc import TaskGroup
+from msgspec import Struct
+
+from protocol.events import DoneEvent, UsageEvent
+from wsserver.engine.turn import TurnLimits
+from wsserver.turns.clock import Clock
+from wsserver.turns.provider import Provider
+
+
+class Target(Struct, frozen=True, kw_only=True):
+    """Where a model name leads.
+
+    Attributes:
+        model: The name the upstream knows.
+        context_tokens: How long a prompt may be; None for no limit of ours.
+        params: Request members that conversations may override.
+    """
+
+    provider: Provider
+    model: str
+    context_tokens: int | None = None
+    params: dict[str, Any] = {}
+
+
+class Models(Protocol):
+    """Which models there are."""
+
+    default: str
+
+    def names(self) -> Sequence[str]:
+        """Returns the names to show to clients."""
+        ...
+
+    def resolve(self, name: str) -> Target | None:
+        """Returns where the name leads, None if nowhere."""
+        ...
+
+
+class TurnMetrics(Protocol):
+    """What is counted of turns."""
+
+    def turn_started(self, model: str) -> None:
+        """Counts a turn."""
+        ...
+
+    def turn_done(self, model: str, done: DoneEvent, usage: UsageEvent) -> None:
+        """Counts how a turn ended and what it took."""
+        ...
+
+    def first_token(self, model: str, seconds: float) -> None:
+        """Counts a time to first token."""
+        ...
+
+    def interrupted(self, phase: str, stop_seconds: float) -> None:
+        """Counts an interrupt and the time until the upstream was closed."""
+        ...
+
+    def tool_done(self, status: str, seconds: float) -> None:
+        """Counts a settled tool call."""
+        ...
+
+    def upstream_retry(self, model: str, code: str) -> None:
+        """Counts another attempt."""
+        ...
+
+    def conversations(self, loaded: int, running: int) -> None:
+        """Sets how many conversations are in memory and how many turns run."""
+        ...
+
+
+class ConversationLimits(Struct, frozen=True, kw_only=True):
+    """What one conversation and one principal may have.
+
+    Attributes:
+        active_turns: Running turns of one space.
+        queued: Waiting messages of one conversation.
+        content_bytes: The encoded content and metadata of a message.
+        tool_output_bytes: The encoded output of a tool.
+        detach_grace_seconds: How long a turn goes on with nobody connected.
+        turn: What one turn may take.
+    """
+
+    active_turns: int = 16
+    queued: int = 8
+    content_bytes: int = 262_144 - 2048
+    tool_output_bytes: int = 131_072
+    detach_grace_seconds: float = 60.0
+    turn: TurnLimits = TurnLimits()
+
+
+class Services(Struct, kw_only=True):
+    """What every conversation is given.
+
+    Attributes:
+        tasks: Owns the turns' tasks.
+        draining: Whether new turns are refused because the server stops.
+        failing: Returns whether the store can't be written at the moment.
+        active: Running turns by space.
+    """
+
+    models: Models
+    limits: ConversationLimits
+    metrics: TurnMetrics
+    clock: Clock
+    tasks: TaskGroup
+    failing: Callable[[], bool]
+    draining: bool = False
+    active: dict[str, int] = {}
