@@ -97,6 +97,43 @@ class CloseCode(IntEnum):
     DRAINED = 4601
 
 
+class CloseMeaning(Struct, frozen=True, kw_only=True):
+    """What one close code says.
+
+    Attributes:
+        code: The number on the wire.
+        meaning: What happened.
+        remedy: What the client should do, beyond what `advice` says.
+    """
+
+    code: CloseCode
+    meaning: str
+    remedy: str
+
+
+CLOSES: dict[CloseCode, CloseMeaning] = {
+    code: CloseMeaning(code=code, meaning=meaning, remedy=remedy)
+    for code, meaning, remedy in (
+        (CloseCode.NORMAL, "The client closed, and the server agreed.", "Nothing."),
+        (CloseCode.GOING_AWAY, "The server stops, or the page was left.", "Reconnect and open with the cursors."),
+        (CloseCode.BINARY, "A binary frame came.", "Send text frames only."),
+        (CloseCode.BAD_UTF8, "A text frame was not UTF-8.", "Send UTF-8."),
+        (CloseCode.FRAME_TOO_BIG, "A frame was above the hard limit of the connection.", "Do not send that frame again; keep to `limits.frame_bytes`."),
+        (CloseCode.INTERNAL, "The server failed in a way it did not foresee.", "Reconnect and open with the cursors."),
+        (CloseCode.RESTART, "The server restarts.", "Reconnect and open with the cursors."),
+        (CloseCode.OVERLOAD, "The server takes no more connections for now.", "Reconnect later."),
+        (CloseCode.BAD_FRAMES, "More than 100 bad frames came within 10 s.", "Correct the client."),
+        (CloseCode.UNAUTHORIZED, "The credentials are missing, wrong or expired.", "Get new credentials."),
+        (CloseCode.FORBIDDEN, "These credentials, or this origin, may not connect.", "Ask the operator."),
+        (CloseCode.NO_COMMON_VERSION, "Client and server have no protocol version in common.", "Update the client."),
+        (CloseCode.NO_HELLO, "No `hello` came in time.", "Send `hello` first, within 5 s."),
+        (CloseCode.DEAD, "No byte came in and none drained for too long.", "Reconnect and open with the cursors."),
+        (CloseCode.SLOW, "Something was due and nothing drained for too long.", "Read faster, then open with the cursors."),
+        (CloseCode.RATE, "Too many frames came, even after `rate_limited`.", "Send less often."),
+        (CloseCode.DRAINED, "This server has drained; another one is ready.", "Reconnect and open with the cursors."),
+    )
+}  # fmt: skip
+
 Advice = Literal["stop", "back_off", "reconnect_now"]
 
 _FATAL = {1000, 1003, 1007}

@@ -16,7 +16,13 @@ class TextPart(Struct, frozen=True, kw_only=True, tag_field="type", tag="text"):
 class ImageUrl(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Where an image is: an `https:` or `data:` URL."""
 
-    url: str
+    url: Annotated[
+        str,
+        Meta(
+            pattern=r"^([Hh][Tt][Tt][Pp][Ss]:|[Dd][Aa][Tt][Aa]:)",
+            description="an `https:` or `data:` URL",
+        ),
+    ]
     detail: str | None = None
 
 
@@ -27,7 +33,7 @@ class ImagePart(Struct, frozen=True, kw_only=True, tag_field="type", tag="image_
 
 
 Part = TextPart | ImagePart
-Content = str | Annotated[list[Part], Meta(min_length=1)]
+Content = str | Annotated[list[Part], Meta(min_length=1, description="a list of parts")]
 
 ToolName = Annotated[
     str,
@@ -53,7 +59,7 @@ class Tool(Struct, frozen=True, kw_only=True, omit_defaults=True):
     name: ToolName
     description: str = ""
     parameters: dict[str, Any] | None = None
-    timeout_s: Annotated[float, Meta(gt=0, le=86_400)] | None | UnsetType = UNSET
+    timeout_s: Annotated[float, Meta(gt=0, le=86_400)] | UnsetType | None = UNSET
 
 
 class NamedTool(Struct, frozen=True, kw_only=True):
@@ -82,13 +88,13 @@ class Config(Struct, frozen=True, kw_only=True, omit_defaults=True):
     back; in the `config` event absent members are not set.
     """
 
-    model: str | None | UnsetType = UNSET
-    instructions: str | None | UnsetType = UNSET
-    tools: list[Tool] | None | UnsetType = UNSET
-    tool_choice: ToolChoice | None | UnsetType = UNSET
-    params: dict[str, Any] | None | UnsetType = UNSET
-    response_schema: dict[str, Any] | None | UnsetType = UNSET
-    detach: Detach | None | UnsetType = UNSET
+    model: str | UnsetType | None = UNSET
+    instructions: str | UnsetType | None = UNSET
+    tools: list[Tool] | UnsetType | None = UNSET
+    tool_choice: ToolChoice | UnsetType | None = UNSET
+    params: dict[str, Any] | UnsetType | None = UNSET
+    response_schema: dict[str, Any] | UnsetType | None = UNSET
+    detach: Detach | UnsetType | None = UNSET
 
 
 class ClientInfo(Struct, frozen=True, kw_only=True, omit_defaults=True):
