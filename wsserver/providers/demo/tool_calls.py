@@ -66,11 +66,12 @@ def call_tools(question: Question, uses: list[ToolUse], lead: str) -> Answer:
         for position, use in enumerate(uses)
         for piece in ("", *split_tokens(use.arguments))
     ]
-    base = f"call_{question.seed:08x}_{question.rounds}"
     return Answer(
         events=(*fixed_text_events(lead), *fragments),
         reason="tool_calls",
-        call_ids=tuple(f"{base}_{position}" for position in range(len(uses))),
+        call_ids=tuple(
+            f"call_{question.seed:08x}_{position}" for position in range(len(uses))
+        ),
         elastic=False,
     )
 
