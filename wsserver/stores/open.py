@@ -1,0 +1,73 @@
+"""Which store a setting names, and opening it."""
+
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import anyio.to_thread
+
+from wsserver.log.store import Store, StoreError
+from wsserver.stores import Durability
+from wsserver.stores.memory import MemoryStore
+
+
+def default_path(environ: Mapping[str, str], home: Path) -> Path:
+    """Returns where the store is kept unless told: the user's XDG state folder."""
+    state = Path(environ.get("XDG_STATE_HOME", ""))
+    if not state.is_absolute():  # so says the XDG specification
+        state = home / ".local" / "state"
+    return state / "wsserver" / "wsserver.db"
+
+
+def parse_store(spec: str, default: Path) -> Path | None:
+    """Returns the file that `memory`, `sqlite` or `sqlite:PATH` names.
+
+    Args:
+        spec: The setting.
+        default: What `sqlite` alone names.
+
+    Returns:
+        None for `memory`.
+
+    Raises:
+        ValueError: It is none of these; the message fits in a line.
+    """
+    kind, colon, path = spec.partition(":")
+    if kind == "memory" and not colon:
+        return None
+    if kind == "sqlite" and not colon:
+        return default
+    if kind == "sqlite" and path and path != ":memory:":
+        return Path(path)
+    raise ValueError(
+        f"store is {spec!r}, but has to be `memory`, `sqlite` or `sqlite:PATH`"
+    )
+
+
+async def open_store(
+    spec: str, *, default: Path, durability: Durability = "process"
+) -> Store:
+    """Opens the store that a setting names; the caller closes it.
+
+    Args:
+        spec: `memory`, `sqlite` or `sqlite:PATH`.
+        default: The file that `sqlite` alone names.
+        durability: What a commit outlives: the end of the `process`, or a loss of
+            `power` too.
+
+    Raises:
+        ValueError: The setting is none of these.
+        StoreError: The store can't be opened; the message says what to do.
+    """
+    path = parse_store(spec, default)
+    if path is None:
+        return MemoryStore()
+    if sys.platform == "win32":
+        raise StoreError("the sqlite store needs POSIX locks; use `--store memory`")
+    from wsserver.stores.sqlite import SqliteStore
+    from wsserver.stores.sqlite_file import boot_id
+
+    def opening() -> SqliteStore:
+        return SqliteStore(path, durability=durability, boot=boot_id())
+
+    return await anyio.to_thread.run_sync(opening)

@@ -1,0 +1,1 @@
+SELECT json_group_array(key) FROM conversation WHERE live

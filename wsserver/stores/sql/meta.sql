@@ -1,0 +1,1 @@
+SELECT epoch, head, oldest, live, state FROM conversation WHERE key = :key

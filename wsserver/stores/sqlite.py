@@ -1,0 +1,229 @@
+"""The embedded store: one SQLite file, one thread that writes, one that reads.
+
+Commits wait for no medium unless `durability` is `power`, and not for the moving of
+the write-ahead log into the file either: the reading thread does most of that.
+Runs under asyncio only (uvloop included).
+"""
+
+import sqlite3
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+import anyio
+import msgspec
+import structlog
+
+from wsserver.log.entry import Entry
+from wsserver.log.store import Meta, Receipt, StoreError, Write
+from wsserver.stores import Durability
+from wsserver.stores.rows import take
+from wsserver.stores.sql import statement
+from wsserver.stores.sqlite_commit import commit
+from wsserver.stores.sqlite_file import (
+    SqliteFile,
+    closed,
+    explained,
+    opened,
+)
+from wsserver.stores.worker import Worker
+
+T = TypeVar("T")
+
+log = structlog.get_logger(__name__)
+
+_META = statement("meta")
+_READ = statement("read")
+_RECEIPTS = statement("receipts")
+_LIVE = statement("live")
+_IDLE = statement("idle")
+_TRIM_POINT = statement("trim_point")
+
+_CHECKPOINT_PAGES = 4_000
+"""How many pages go to the write-ahead log before they are moved to the file."""
+
+_entries = msgspec.msgpack.Decoder(list[Entry])
+_receipts = msgspec.msgpack.Decoder(list[Receipt])
+_keys = msgspec.json.Decoder(list[str])
+
+
+class SqliteStore:
+    """Keeps logs in one file that this process alone has open.
+
+    Attributes:
+        durable: True: what was committed outlives the process.
+        epochs_renewed: Whether opening found that a power failure may have taken
+            commits back, and so gave each conversation a new epoch.
+    """
+
+    def __init__(self, path: Path, *, durability: Durability, boot: str | None) -> None:
+        """Opens the file; blocks, so do it in a worker thread.
+
+        Args:
+            path: The file; it and its folder are created where missing.
+            durability: What a commit outlives.
+            boot: What names this boot of the machine, None if unknown.
+
+        Raises:
+            StoreError: It can't be opened; the message says what to do.
+        """
+        self.durable = True
+        self._file = SqliteFile(path)
+        self._closed = False
+        self._pages = 0  # written since the last checkpoint
+        self._wipe = False  # deleted text is still in the write-ahead log
+        self._checkpointing = False
+        connections: list[sqlite3.Connection] = []
+        try:
+            connections = [self._file.connect(durability) for _ in range(2)]
+            self._writing, self._reading = connections
+            self.epochs_renewed = opened(self._writing, durability, boot)
+        except BaseException as error:
+            for connection in connections:
+                connection.close()
+            self._file.release()
+            if isinstance(error, sqlite3.Error):
+                raise explained(error, self._file.path) from error
+            raise
+        if self.epochs_renewed:
+            log.warning("store_may_have_lost_commits", path=str(self._file.path))
+        self._writer = Worker("store-writer")
+        self._reader = Worker("store-reader")
+
+    async def commit(self, writes: Sequence[Write], now: float) -> None:
+        """Writes all or nothing; as `Store.commit`."""
+        self._check_open()
+        await self._writer.call(self._commit, writes, now)
+
+    async def meta(self, key: str) -> Meta | None:
+        """Returns the conversation's meta; as `Store.meta`."""
+        row = await self._ask(_META, {"key": key})
+        if row is None:
+            return None
+        epoch, head, oldest, live, state = row
+        return Meta(epoch=epoch, head=head, oldest=oldest, live=bool(live), state=state)
+
+    async def read(self, key: str, after: int, max_bytes: int) -> list[Entry]:
+        """Returns entries from `after + 1` on; as `Store.read`."""
+        self._check_open()
+        return await self._reader.call(self._read, key, after, max_bytes)
+
+    async def receipts(self, key: str, since: float, limit: int) -> list[Receipt]:
+        """Returns the newest receipts, oldest first; as `Store.receipts`."""
+        self._check_open()
+        return await self._reader.call(self._fetch_receipts, key, since, limit)
+
+    async def live(self) -> list[str]:
+        """Returns the keys whose meta says `live`; as `Store.live`."""
+        return _keys.decode((await self._ask(_LIVE, {}))[0])
+
+    async def trim_point(self, key: str, before: float, keep_bytes: int) -> int:
+        """Returns the highest number that may go; as `Store.trim_point`."""
+        values = {"key": key, "before": before, "keep_bytes": keep_bytes}
+        return (await self._ask(_TRIM_POINT, values))[0]
+
+    async def idle(self, before: float, limit: int) -> list[str]:
+        """Returns keys not written since `before`; as `Store.idle`."""
+        row = await self._ask(_IDLE, {"before": before, "limit": limit})
+        return _keys.decode(row[0])
+
+    async def close(self) -> None:
+        """Finishes what was begun, puts it on the medium and lets go of the file.
+
+        Raises:
+            StoreError: Some of it can't be put there.
+        """
+        if self._closed:
+            return
+        self._closed = True
+        with anyio.CancelScope(shield=True):
+            await self._writer.call(int)  # after all commits, whose checkpoint ...
+            await self._reader.call(self._reading.close)  # ... the reader still does
+            try:
+                await self._writer.call(self._finish)
+            finally:
+                self._reader.stop()
+                self._writer.stop()
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise StoreError(f"{self._file.path} was closed")
+
+    async def _ask(self, sql: str, values: Mapping[str, Any]) -> Any:
+        self._check_open()
+        return await self._reader.call(self._fetch, sql, values)
+
+    # In the writing thread
+
+    def _commit(self, writes: Sequence[Write], now: float) -> None:
+        try:
+            self._pages += commit(self._writing, writes, now)
+        except sqlite3.Error as error:
+            raise explained(error, self._file.path) from error
+        self._wipe = self._wipe or any(write.delete for write in writes)
+        if (self._wipe or self._pages > _CHECKPOINT_PAGES) and not self._checkpointing:
+            self._checkpointing = True
+            self._reader.post(self._checkpoint)
+
+    def _complete_checkpoint(self) -> None:
+        """Moves what the reading thread left, so that the log begins anew."""
+        self._pages, wipe, self._wipe = 0, self._wipe, False
+        self._move(self._writing, "TRUNCATE" if wipe else "PASSIVE")
+        self._checkpointing = False
+
+    def _finish(self) -> None:
+        try:
+            closed(self._writing)
+        except sqlite3.Error as error:
+            raise explained(error, self._file.path) from error
+        finally:
+            self._writing.close()
+            self._file.release()
+
+    # In the reading thread
+
+    def _fetch(self, sql: str, values: Mapping[str, Any]) -> Any:
+        try:
+            return self._reading.execute(sql, values).fetchone()
+        except sqlite3.Error as error:
+            raise explained(error, self._file.path) from error
+
+    def _read(self, key: str, after: int, max_bytes: int) -> list[Entry]:
+        values = {"key": key, "after": after, "max_bytes": max_bytes}
+        count, first, last, numbers, blob = self._fetch(_READ, values)
+        if not count:
+            return []
+        entries = self._decode(_entries, count, blob)
+        if numbers != last - first + 1 or entries[-1].seq != last:
+            raise self._damaged()
+        return take(entries, after, max_bytes)
+
+    def _fetch_receipts(self, key: str, since: float, limit: int) -> list[Receipt]:
+        values = {"key": key, "since": since, "limit": limit}
+        count, blob = self._fetch(_RECEIPTS, values)
+        return self._decode(_receipts, count, blob) if count else []
+
+    def _decode(
+        self, decoder: msgspec.msgpack.Decoder[list[T]], count: int, blob: bytes
+    ) -> list[T]:
+        """Decodes elements that were stored without their array's head."""
+        try:
+            return decoder.decode(b"\xdd" + count.to_bytes(4, "big") + blob)
+        except msgspec.DecodeError as error:
+            raise self._damaged() from error
+
+    def _damaged(self) -> StoreError:
+        return explained(sqlite3.DatabaseError("entries are damaged"), self._file.path)
+
+    def _checkpoint(self) -> None:
+        """Moves the write-ahead log into the file, beside the commits."""
+        self._move(self._reading, "PASSIVE")
+        self._writer.post(self._complete_checkpoint)
+
+    # In either
+
+    def _move(self, connection: sqlite3.Connection, mode: str) -> None:
+        try:
+            connection.execute(f"PRAGMA wal_checkpoint({mode})").fetchone()
+        except sqlite3.Error as error:  # the commits are safe in the log; later again
+            log.warning("store_checkpoint_failed", error=str(error))
