@@ -11,11 +11,14 @@ This module knows nothing of stores, cursors or tasks.
 
 import struct
 from collections.abc import Iterable, Sequence
+from itertools import accumulate
 
 import orjson
 from msgspec import Struct
 
 TEXT_KINDS = frozenset({"delta", "reasoning", "refusal", "tool_delta"})
+
+_HEADS = {kind: b'{"type":"%b","conversation":' % kind.encode() for kind in TEXT_KINDS}
 
 MAX_MERGED_BYTES = 131_072
 """The longest encoded text that merging or compaction builds. Half of the
@@ -48,23 +51,21 @@ class Entry(Struct, frozen=True, gc=False, array_like=True):
 
     def frame(self, conversation: bytes) -> bytes:
         """Returns the wire frame; `conversation` is the encoded id, quoted."""
-        if self.kind not in TEXT_KINDS:
+        head = _HEADS.get(self.kind)
+        if head is None:
             return self.body
         if self.first != self.seq:
-            return (
-                b'{"type":"%b","conversation":%b,"first":%d,"seq":%d,"turn":%d,%b"text":"%b"}'
-                % (
-                    self.kind.encode(),
-                    conversation,
-                    self.first,
-                    self.seq,
-                    self.turn,
-                    self.attrs,
-                    self.body,
-                )
+            return b'%b%b,"first":%d,"seq":%d,"turn":%d,%b"text":"%b"}' % (
+                head,
+                conversation,
+                self.first,
+                self.seq,
+                self.turn,
+                self.attrs,
+                self.body,
             )
-        return b'{"type":"%b","conversation":%b,"seq":%d,"turn":%d,%b"text":"%b"}' % (
-            self.kind.encode(),
+        return b'%b%b,"seq":%d,"turn":%d,%b"text":"%b"}' % (
+            head,
             conversation,
             self.seq,
             self.turn,
@@ -94,10 +95,11 @@ class Entry(Struct, frozen=True, gc=False, array_like=True):
         begin, end = self.offset(first - 1), self.offset(seq)
         ends = b""
         if first != seq:
-            offsets = struct.unpack_from(
-                f"<{seq - first + 1}I", self.ends, 4 * (first - self.first)
-            )
-            ends = struct.pack(f"<{len(offsets)}I", *(o - begin for o in offsets))
+            ends = self.ends[4 * (first - self.first) : 4 * (seq - self.first + 1)]
+            if begin:
+                layout = f"<{seq - first + 1}I"
+                offsets = struct.unpack(layout, ends)
+                ends = struct.pack(layout, *[offset - begin for offset in offsets])
         return Entry(
             self.kind, first, seq, self.turn, self.body[begin:end], self.attrs, ends
         )
@@ -113,29 +115,30 @@ def text_entry(kind: str, seq: int, turn: int, text: str, attrs: bytes = b"") ->
 
 
 def compact(entries: Iterable[Entry], max_bytes: int = MAX_MERGED_BYTES) -> list[Entry]:
-    """Joins runs of text entries of one kind, turn and call.
+    """Joins runs of text entries of one kind, turn and call, numbered in a row.
 
     Reading any position of the result gives what reading it in `entries` gives.
     """
     out: list[Entry] = []
     run: list[Entry] = []
-    size = 0
+    kind, turn, attrs, following, size = "", 0, b"", 0, 0
     for entry in entries:
-        if run and not (
-            entry.kind == run[0].kind
-            and entry.turn == run[0].turn
-            and entry.attrs == run[0].attrs
-            and size + len(entry.body) <= max_bytes
+        size += len(entry.body)
+        if (
+            entry.kind == kind
+            and entry.first == following
+            and entry.turn == turn
+            and size <= max_bytes
+            and entry.attrs == attrs
         ):
-            out.append(_join(run))
-            run = []
-        if entry.kind in TEXT_KINDS:
-            if not run:
-                size = 0
             run.append(entry)
-            size += len(entry.body)
         else:
-            out.append(entry)
+            if run:
+                out.append(_join(run))
+            run = [entry]
+            kind = entry.kind if entry.kind in TEXT_KINDS else ""
+            turn, attrs, size = entry.turn, entry.attrs, len(entry.body)
+        following = entry.seq + 1
     if run:
         out.append(_join(run))
     return out
@@ -145,24 +148,22 @@ def _join(run: Sequence[Entry]) -> Entry:
     head = run[0]
     if len(run) == 1:
         return head
+    bodies = [entry.body for entry in run]
     ends: list[int] = []
     base = 0
-    for entry in run:
+    for entry, end in zip(run, accumulate(map(len, bodies)), strict=True):
         if entry.ends:
-            ends += (
-                base + end
-                for end in struct.unpack(f"<{len(entry.ends) // 4}I", entry.ends)
-            )
-            base += len(entry.body)
+            inner = struct.unpack(f"<{len(entry.ends) // 4}I", entry.ends)
+            ends += [base + offset for offset in inner]
         else:
-            base += len(entry.body)
-            ends.append(base)
+            ends.append(end)
+        base = end
     return Entry(
         head.kind,
         head.first,
         run[-1].seq,
         head.turn,
-        b"".join([entry.body for entry in run]),
+        b"".join(bodies),
         head.attrs,
         struct.pack(f"<{len(ends)}I", *ends),
     )
