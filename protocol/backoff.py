@@ -1,0 +1,62 @@
+"""Full-jitter exponential back-off: how long to wait before the next attempt.
+
+Not a timer and not a retry loop: it holds one number. The caller tells it how
+attempts went and does the waiting.
+"""
+
+from collections.abc import Callable
+
+
+class Backoff:
+    """Spreads attempts evenly over a window that doubles until it is capped.
+
+    The window is forgotten only after a stable period, so a server that
+    accepts connections and drops them at once is not stormed.
+    """
+
+    def __init__(
+        self,
+        *,
+        random: Callable[[], float],
+        base_s: float = 2.0,
+        cap_s: float = 30.0,
+        stable_s: float = 30.0,
+    ) -> None:
+        """Starts with no attempt made.
+
+        Args:
+            random: Gives numbers evenly spread over `[0, 1)`.
+            base_s: The first window. Two seconds keep 500 clients that lose one
+                server together below 10 % in any 100 ms.
+            cap_s: The largest window.
+            stable_s: How long an attempt must have held to start over.
+        """
+        self._random = random
+        self._base_s = base_s
+        self._cap_s = cap_s
+        self._stable_s = stable_s
+        self._window_s = base_s
+        self._attempts = 0
+
+    @property
+    def attempts(self) -> int:
+        """Delays handed out since the last stable period."""
+        return self._attempts
+
+    def held(self, up_s: float) -> None:
+        """Says how long the last attempt held; long enough starts over."""
+        if up_s >= self._stable_s:
+            self._window_s = self._base_s
+            self._attempts = 0
+
+    def delay_s(self, at_least_s: float = 0.0) -> float:
+        """Draws the next wait and widens the window.
+
+        Args:
+            at_least_s: A floor that the other side asked for; the jitter comes
+                on top, as all clients were told the same floor.
+        """
+        window_s = self._window_s
+        self._window_s = min(self._cap_s, window_s * 2)
+        self._attempts += 1
+        return at_least_s + self._random() * window_s

@@ -1,0 +1,132 @@
+"""The client's side of one connection after another: phases and deadlines.
+
+It knows when to dial, when to give a connection up and how long to wait after
+one was lost. It knows nothing of frames or conversations; `protocol.client`
+does.
+"""
+
+from typing import Literal
+
+from protocol.backoff import Backoff
+from protocol.codes import advice
+
+Phase = Literal["connecting", "greeting", "online", "offline", "stopped"]
+Due = Literal["connect", "silent", "no_welcome", "ping"]
+_Input = Literal["connected", "welcomed", "lost", "ended", "due"]
+
+_TRANSITIONS: dict[tuple[Phase, _Input], Phase] = {
+    ("connecting", "connected"): "greeting",
+    ("connecting", "lost"): "offline",
+    ("connecting", "ended"): "stopped",
+    ("greeting", "welcomed"): "online",
+    ("greeting", "lost"): "offline",
+    ("greeting", "ended"): "stopped",
+    ("online", "lost"): "offline",
+    ("online", "ended"): "stopped",
+    ("offline", "due"): "connecting",
+}
+
+# A server may miss one heartbeat on a busy machine, hardly two.
+_SILENT_HEARTBEATS = 2.5
+# A timer this late says that this process slept, not that the server is silent.
+_LATE_S = 1.0
+
+
+class ClientStateError(Exception):
+    """The input is not possible in the machine's phase; nothing has changed."""
+
+
+class Link:
+    """Phases and deadlines; times are seconds of one monotonic clock."""
+
+    def __init__(self, *, backoff: Backoff, welcome_timeout_s: float) -> None:
+        self.phase: Phase = "connecting"
+        self._backoff = backoff
+        self._welcome_timeout_s = welcome_timeout_s
+        self._heartbeat_s = 0.0
+        self._online_since: float | None = None
+        self._not_before = 0.0
+        self._retry_at: float | None = None
+        self._dead_at: float | None = None
+        self._ping_at: float | None = None
+
+    def connected(self, now: float) -> None:
+        """The transport is open; a welcome is awaited."""
+        self._move("connected")
+        self._not_before = 0.0
+        self._dead_at = now + self._welcome_timeout_s
+
+    def welcomed(self, now: float, heartbeat_s: float) -> None:
+        """The server said welcome."""
+        self._move("welcomed")
+        self._online_since = now
+        self._heartbeat_s = max(heartbeat_s, 0.1)
+        self._ping_at = now + self._heartbeat_s
+        self.heard(now)
+
+    def heard(self, now: float) -> None:
+        """Something arrived."""
+        if self.phase == "online" and self._ping_at is not None:
+            self._dead_at = now + _SILENT_HEARTBEATS * self._heartbeat_s
+
+    def going_away(self, now: float, reconnect_after_s: float) -> None:
+        """The server asks for this wait before the next attempt."""
+        self._not_before = now + reconnect_after_s
+
+    def condemn(self) -> None:
+        """The driver was told to drop the connection: no deadline runs on."""
+        self._dead_at = self._ping_at = None
+
+    def lost(self, code: int | None, now: float) -> float | None:
+        """The transport is gone, or could not be opened.
+
+        Args:
+            code: The close code; None where no close frame came.
+            now: When.
+
+        Returns:
+            Seconds until the next attempt, or None where none would help.
+        """
+        verdict = advice(code) if code is not None else "back_off"
+        self._move("ended" if verdict == "stop" else "lost")
+        self.condemn()
+        if self._online_since is not None:
+            self._backoff.held(now - self._online_since)
+            self._online_since = None
+        if verdict == "stop":
+            return None
+        floor_s = max(0.0, self._not_before - now)
+        delay_s = self._backoff.delay_s(floor_s)
+        if verdict == "reconnect_now" and not floor_s and self._backoff.attempts == 1:
+            delay_s = 0.0
+        self._retry_at = now + delay_s
+        return delay_s
+
+    def next_timer(self) -> float | None:
+        """When `due` must be called at the latest; None while nothing runs."""
+        times = (self._retry_at, self._dead_at, self._ping_at)
+        return min((at for at in times if at is not None), default=None)
+
+    def due(self, now: float) -> list[Due]:
+        """Says what the clock has brought, each once."""
+        found: list[Due] = []
+        if self._retry_at is not None and now >= self._retry_at:
+            self._retry_at = None
+            self._move("due")
+            found.append("connect")
+        if self._dead_at is not None and now >= self._dead_at:
+            if self.phase == "online" and now - self._dead_at > _LATE_S:
+                self._dead_at = now + self._heartbeat_s
+            else:
+                found.append("silent" if self.phase == "online" else "no_welcome")
+                self.condemn()
+        if self._ping_at is not None and now >= self._ping_at:
+            self._ping_at = now + self._heartbeat_s
+            found.append("ping")
+        return found
+
+    def _move(self, what: _Input) -> None:
+        phase = _TRANSITIONS.get((self.phase, what))
+        if phase is None:
+            raise ClientStateError(f"{what!r} is not possible while {self.phase}.")
+        self.phase = phase
