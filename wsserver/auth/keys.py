@@ -1,0 +1,135 @@
+"""Static bearer keys from a file: one `principal:key` a line, `#` comments.
+
+A principal is `NAME`, alone in a space of that name, or `SPACE/NAME`: principals
+of one space share its conversations. A principal may have several keys, so that
+keys can be changed one after the other.
+"""
+
+import hashlib
+import hmac
+import re
+import stat
+from collections.abc import Iterable
+from pathlib import Path
+
+from wsserver.auth.principal import Forbidden, Principal, Unauthorized, Verb
+
+SHORTEST_GOOD_KEY = 16
+"""Shorter ones are taken, but the operator hears of it."""
+
+_NAME = re.compile(r"(?:(?P<space>[\w.-]{1,64})/)?(?P<name>[\w.-]{1,64})", re.ASCII)
+
+
+class KeysError(Exception):
+    """The keys can't be used; says where and why, and never what the key is."""
+
+
+class KeyAuthority:
+    """Knows principals by their keys; each may do everything in its space.
+
+    Attributes:
+        warnings: What the operator should know about the keys.
+    """
+
+    def __init__(
+        self, principals: dict[bytes, Principal], warnings: tuple[str, ...] = ()
+    ) -> None:
+        self._principals = principals
+        self.warnings = warnings
+
+    @classmethod
+    def parse(cls, lines: Iterable[str], source: str) -> "KeyAuthority":
+        """Returns the authority that the lines describe.
+
+        Args:
+            lines: The file's lines.
+            source: The file's name, for messages.
+
+        Raises:
+            KeysError: A line is not understood, a key stands for two principals,
+                or there is none.
+        """
+        principals: dict[bytes, Principal] = {}
+        warnings: list[str] = []
+        for number, line in enumerate(lines, 1):
+            entry = line.strip()
+            if not entry or entry.startswith("#"):
+                continue
+            where = f"{source}:{number}"
+            name, colon, key = (part.strip() for part in entry.partition(":"))
+            matched = _NAME.fullmatch(name)
+            if not colon or not key or matched is None:
+                raise KeysError(
+                    f"{where}: expected principal:key, where principal is NAME or"
+                    " SPACE/NAME of letters, digits, '_', '.' and '-'"
+                )
+            if not key.isascii() or not key.isprintable() or " " in key:
+                raise KeysError(f"{where}: a key has visible ASCII characters only")
+            if len(key) < SHORTEST_GOOD_KEY:
+                warnings.append(
+                    f"{where}: the key is shorter than {SHORTEST_GOOD_KEY} characters"
+                )
+            principal = Principal(
+                name=matched["name"], space=matched["space"] or matched["name"]
+            )
+            digest = _digest(key)
+            if principals.setdefault(digest, principal) != principal:
+                raise KeysError(f"{where}: the key stands for another principal too")
+        if not principals:
+            raise KeysError(f"{source}: no line holds a principal:key")
+        return cls(principals, tuple(warnings))
+
+    @classmethod
+    def load(cls, path: Path) -> "KeyAuthority":
+        """Returns the authority that a file describes.
+
+        Raises:
+            KeysError: The file can't be read or is not understood.
+        """
+        try:
+            mode = path.stat().st_mode
+            text = path.read_text("utf-8")
+        except OSError as error:
+            raise KeysError(f"{path}: {error.strerror}") from None
+        except UnicodeDecodeError:
+            raise KeysError(f"{path}: the file is not UTF-8") from None
+        authority = cls.parse(text.splitlines(), str(path))
+        if mode & (stat.S_IRGRP | stat.S_IROTH):
+            authority.warnings += (
+                f"{path}: others can read the keys; chmod 600 would stop that",
+            )
+        return authority
+
+    def authenticate(self, token: str | None) -> Principal:
+        """Returns whose key the token is.
+
+        Compares with every key, and digests rather than keys, so that the time
+        it takes says nothing about them.
+
+        Raises:
+            Unauthorized: It is nobody's.
+        """
+        if token is None:
+            raise Unauthorized("credentials are required")
+        digest = _digest(token)
+        found = None
+        for known, principal in self._principals.items():
+            if hmac.compare_digest(known, digest):
+                found = principal
+        if found is None:
+            raise Unauthorized("the credentials are not known")
+        return found
+
+    def authorize(self, principal: Principal, verb: Verb, conversation: str) -> None:
+        """Allows everything within the principal's space.
+
+        Raises:
+            Forbidden: The conversation's key lies in another space.
+        """
+        del verb
+        if not conversation.startswith(f"{principal.space}/"):
+            raise Forbidden("the conversation belongs to another space")
+
+
+def _digest(key: str) -> bytes:
+    return hashlib.sha256(key.encode("utf-8", "surrogatepass")).digest()

@@ -1,0 +1,96 @@
+"""Log lines on standard error: configured once, by `wsserver.server`.
+
+Lines carry ids (connection, conversation, turn, request), never what people or
+models say, and never credentials. The rooms see to the first; `redact` here is
+the net below them for the second, also for exceptions and for what libraries log.
+"""
+
+import logging
+import re
+import sys
+from collections.abc import Mapping, MutableMapping
+from typing import Any, Literal, TextIO
+
+import orjson
+import structlog
+
+Format = Literal["console", "json"]
+Level = Literal["debug", "info", "warning", "error"]
+
+REDACTED = "[redacted]"
+
+_SECRET_NAMES = frozenset(
+    {"token", "api_key", "authorization", "password", "secret", "credentials"}
+)
+_SECRET_TEXT = re.compile(
+    r"(?P<before>\bbearer[ .]|\b(?:access_)?token=|\bapi[_-]?key=|\bsk-)"
+    r"[^\s\"',;&)]+",
+    re.IGNORECASE,
+)
+
+
+def configure(
+    log_format: Format, level: Level = "info", stream: TextIO | None = None
+) -> None:
+    """Sends structlog's lines, and what libraries warn of, to `stream`.
+
+    Args:
+        log_format: `json` for machines, one object a line; `console` for people.
+        level: The least level that is logged.
+        stream: Standard error unless given.
+    """
+    target: TextIO = stream or sys.stderr
+    renderers: dict[Format, structlog.typing.Processor] = {
+        "json": structlog.processors.JSONRenderer(_dumps),
+        # structlog's own choice of traceback shows local variables.
+        "console": structlog.dev.ConsoleRenderer(
+            colors=target.isatty(),
+            exception_formatter=structlog.dev.plain_traceback,
+        ),
+    }
+    # The console renderer formats exceptions itself, after `redact` has run; so
+    # they become text before it in either format.
+    structlog.configure(
+        processors=[
+            structlog.contextvars.merge_contextvars,
+            structlog.processors.add_log_level,
+            structlog.processors.TimeStamper(fmt="iso", utc=True),
+            structlog.processors.format_exc_info,
+            redact,
+            renderers[log_format],
+        ],
+        wrapper_class=structlog.make_filtering_bound_logger(level),
+        logger_factory=structlog.PrintLoggerFactory(target),
+        cache_logger_on_first_use=False,
+    )
+    logging.basicConfig(handlers=[_Forward()], level=logging.WARNING, force=True)
+    logging.captureWarnings(True)
+
+
+def redact(
+    logger: object, method: str, event: MutableMapping[str, Any]
+) -> Mapping[str, Any]:
+    """Hides credentials: values under telling names, and telling text anywhere."""
+    del logger, method
+    for name, value in event.items():
+        if name in _SECRET_NAMES:
+            event[name] = REDACTED
+        elif isinstance(value, str):
+            event[name] = _SECRET_TEXT.sub(rf"\g<before>{REDACTED}", value)
+    return event
+
+
+class _Forward(logging.Handler):
+    """Passes on what libraries say through the standard library's logging."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        structlog.get_logger().log(
+            max(record.levelno, logging.WARNING),
+            record.getMessage(),
+            logger=record.name,
+            exc_info=record.exc_info,
+        )
+
+
+def _dumps(event: Mapping[str, Any], **options: Any) -> str:
+    return orjson.dumps(event, default=options.get("default", str)).decode()

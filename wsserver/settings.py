@@ -1,0 +1,186 @@
+"""What can be set, with defaults: one frozen value.
+
+Where values come from is `wsserver.sources`. Only the composition root (`server`,
+`cli`) knows this value; it hands the other rooms the few numbers they need.
+"""
+
+from typing import Annotated, Literal
+
+from msgspec import Meta, Struct
+
+Host = Annotated[str, Meta(min_length=1)]
+Port = Annotated[int, Meta(ge=0, le=65535)]
+Seconds = Annotated[float, Meta(gt=0, le=31_536_000)]
+SecondsOrZero = Annotated[float, Meta(ge=0, le=31_536_000)]
+Count = Annotated[int, Meta(ge=1)]
+Bytes = Annotated[int, Meta(ge=1024)]
+Text = Annotated[str, Meta(min_length=1)]
+
+
+class Model(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One entry of the table `[models.NAME]`: where the model NAME is to be had.
+
+    Attributes:
+        base_url: An OpenAI-compatible API, such as `http://localhost:8000/v1`.
+        model: The name it has there; None for the same.
+        api_key_env: The variable that holds the API key; None for no key.
+        context_tokens: The model's window; None for the setting of that name.
+    """
+
+    base_url: Text
+    model: Text | None = None
+    api_key_env: Text | None = None
+    context_tokens: Count | None = None
+
+
+class Settings(Struct, frozen=True, kw_only=True):
+    """Everything that can be set. None means: no limit, or not there.
+
+    The text of each `Meta` is what `wsserver serve --help` says.
+    """
+
+    host: Annotated[Host, Meta(description="Address to bind.")] = "127.0.0.1"
+    port: Annotated[Port, Meta(description="Port; 0 takes a free one.")] = 8765
+    store: Annotated[
+        Annotated[str, Meta(pattern=r"^(memory|sqlite(:.+)?)$")] | None,
+        Meta(
+            description="memory, sqlite or sqlite:PATH; without it, sqlite in the"
+            " user's state folder."
+        ),
+    ] = None
+    log_format: Annotated[
+        Literal["console", "json"], Meta(description="How log lines look.")
+    ] = "console"
+    log_level: Annotated[
+        Literal["debug", "info", "warning", "error"],
+        Meta(description="The least level that is logged."),
+    ] = "info"
+
+    auth_keys_file: Annotated[
+        Text | None, Meta(description="File of `principal:key` lines.")
+    ] = None
+    allowed_origins: Annotated[
+        tuple[Annotated[str, Meta(pattern=r"^(null|https?://[^/?#\s]+)$")], ...],
+        Meta(
+            description="Web origins that may connect besides the server's own,"
+            " such as https://chat.example.org."
+        ),
+    ] = ()
+    tls_cert_file: Annotated[
+        Text | None, Meta(description="Certificate chain in PEM; turns TLS on.")
+    ] = None
+    tls_key_file: Annotated[
+        Text | None, Meta(description="The certificate's private key in PEM.")
+    ] = None
+
+    default_model: Annotated[
+        Text | None,
+        Meta(description="The model of conversations that name none."),
+    ] = None
+    models: Annotated[
+        dict[str, Model],
+        Meta(description="Table [models.NAME] in the file: base_url, model, ..."),
+    ] = {}
+    openai_base_url: Annotated[
+        Text | None,
+        Meta(description="Where models that are not configured are asked for."),
+    ] = None
+    openai_api_key: Annotated[
+        Text | None, Meta(description="The key for that; OPENAI_API_KEY only.")
+    ] = None
+    local_model_path: Annotated[
+        Text | None, Meta(description="GGUF file to serve as the model `local`.")
+    ] = None
+    context_tokens: Annotated[
+        Count, Meta(description="Window of models that say nothing of theirs.")
+    ] = 128_000
+
+    upstream_pool_size: Annotated[
+        Count, Meta(description="Connections to one upstream at a time.")
+    ] = 256
+    upstream_connect_timeout_seconds: Annotated[
+        Seconds, Meta(description="To connect to an upstream.")
+    ] = 10.0
+    upstream_first_token_timeout_seconds: Annotated[
+        Seconds, Meta(description="From a model call to its first token.")
+    ] = 60.0
+    upstream_idle_timeout_seconds: Annotated[
+        Seconds, Meta(description="Between two signs of life of an upstream.")
+    ] = 30.0
+    turn_timeout_seconds: Annotated[
+        Seconds, Meta(description="For a whole turn, tools included.")
+    ] = 600.0
+    tool_timeout_seconds: Annotated[
+        Seconds, Meta(description="For a tool that names no timeout.")
+    ] = 120.0
+    detach_grace_seconds: Annotated[
+        SecondsOrZero | None,
+        Meta(description="How long a turn that nobody watches goes on."),
+    ] = 60.0
+    drain_seconds: Annotated[
+        SecondsOrZero, Meta(description="What running turns are given on SIGTERM.")
+    ] = 10.0
+
+    heartbeat_seconds: Annotated[
+        Seconds, Meta(description="Between two heartbeats on a connection.")
+    ] = 20.0
+    dead_after_seconds: Annotated[
+        Seconds, Meta(description="No byte in or out for so long: dead.")
+    ] = 60.0
+    slow_after_seconds: Annotated[
+        Seconds, Meta(description="Nothing taken for so long though due: slow.")
+    ] = 30.0
+    hello_timeout_seconds: Annotated[
+        Seconds, Meta(description="From connecting to `hello`.")
+    ] = 5.0
+
+    max_frame_bytes: Annotated[
+        Bytes, Meta(description="Longest frame in either direction.")
+    ] = 262_144
+    max_connections: Annotated[
+        Count, Meta(description="Client connections at a time.")
+    ] = 10_000
+    max_conversations: Annotated[
+        Count, Meta(description="Open conversations on one connection.")
+    ] = 128
+    max_active_turns: Annotated[
+        Count, Meta(description="Running turns of one principal.")
+    ] = 16
+    max_queued: Annotated[
+        Annotated[int, Meta(ge=0)],
+        Meta(description="Waiting messages of one conversation."),
+    ] = 8
+    max_turn_bytes: Annotated[Bytes, Meta(description="Text of one turn.")] = 4_194_304
+    max_pending_tools: Annotated[
+        Count, Meta(description="Tool calls of one turn that may be open.")
+    ] = 32
+    max_tool_rounds: Annotated[
+        Count, Meta(description="Model calls that tools may cause in one turn.")
+    ] = 16
+    max_tool_output_bytes: Annotated[
+        Bytes, Meta(description="Longest output of a tool.")
+    ] = 131_072
+
+    retention_days: Annotated[
+        Annotated[float, Meta(gt=0, le=36_500)] | None,
+        Meta(description="Age at which finished turns are dropped."),
+    ] = None
+    retention_bytes: Annotated[
+        Bytes | None,
+        Meta(description="Size at which a conversation's oldest turns are dropped."),
+    ] = None
+    commit_interval_ms: Annotated[
+        Annotated[float, Meta(ge=0, le=1000)],
+        Meta(description="Least time from one commit's start to the next."),
+    ] = 5.0
+    durability: Annotated[
+        Literal["process", "power"],
+        Meta(
+            description="What a commit survives: the end of the process, or the end"
+            " of the power (an fsync per commit)."
+        ),
+    ] = "process"
+
+
+SECRETS = frozenset({"openai_api_key"})
+"""Settings whose value is never shown."""

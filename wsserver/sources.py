@@ -1,0 +1,259 @@
+"""Where settings come from: defaults, a TOML file, `WSSERVER_*` variables, flags.
+
+The later source wins. Every fault is one line that names the setting, where its
+value came from, and what to do.
+
+msgspec validates here too, rather than pydantic-settings: that would cost a
+quarter of the time the server takes to start, and the two things this module is
+for, blaming the right source and showing it, would still have to be written.
+"""
+
+import difflib
+import ipaddress
+import socket
+import tomllib
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec import Struct, inspect
+
+from wsserver.settings import SECRETS, Settings
+
+PREFIX = "WSSERVER_"
+CONFIG_VARIABLE = "WSSERVER_CONFIG"
+FIELDS = {field.name: field for field in msgspec.structs.fields(Settings)}
+
+_FOREIGN_VARIABLES = {
+    "OPENAI_API_KEY": "openai_api_key",
+    "OPENAI_BASE_URL": "openai_base_url",
+}
+_DEFAULT = "default"
+
+
+class SettingsError(Exception):
+    """A setting can't be used; one line that says which, why and what to do."""
+
+
+class Loaded(Struct, frozen=True, kw_only=True):
+    """Settings and how they came about.
+
+    Attributes:
+        settings: The settings.
+        origins: For each setting, where its value came from.
+        warnings: What looks like a mistake, but stops nothing.
+    """
+
+    settings: Settings
+    origins: dict[str, str]
+    warnings: tuple[str, ...] = ()
+
+
+class _Found(Struct, frozen=True):
+    value: Any
+    origin: str
+
+
+def load(
+    *,
+    flags: Mapping[str, str],
+    environ: Mapping[str, str],
+    config: Path | None = None,
+) -> Loaded:
+    """Returns the settings of all sources together.
+
+    Args:
+        flags: What was given on the command line, by the settings' names.
+        environ: The environment.
+        config: The TOML file; None for what `WSSERVER_CONFIG` says, if anything.
+
+    Raises:
+        SettingsError: A value can't be used, or a name is unknown.
+    """
+    if config is None and environ.get(CONFIG_VARIABLE):
+        config = Path(environ[CONFIG_VARIABLE])
+    found = dict[str, _Found]()
+    if config is not None:
+        found |= _from_file(config)
+    found |= _from_environment(environ)
+    found |= {
+        name: _Found(value, f"--{name.replace('_', '-')}")
+        for name, value in flags.items()
+    }
+    found.setdefault("store", _Found(f"sqlite:{_state_file(environ)}", _DEFAULT))
+    settings = Settings(**{name: _convert(name, f) for name, f in found.items()})
+    origins = {
+        name: found[name].origin if name in found else _DEFAULT for name in FIELDS
+    }
+    _check_together(settings, origins)
+    return Loaded(
+        settings=settings,
+        origins=origins,
+        warnings=tuple(_unknown_variables(environ)),
+    )
+
+
+def _from_file(path: Path) -> dict[str, _Found]:
+    try:
+        table = tomllib.loads(path.read_text("utf-8"))
+    except OSError as error:
+        raise SettingsError(f"config: {path}: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise SettingsError(f"config: {path}: the file is not UTF-8") from None
+    except tomllib.TOMLDecodeError as error:
+        raise SettingsError(f"config: {path}: not valid TOML: {error}") from None
+    for name in table:
+        if name not in FIELDS:
+            raise SettingsError(
+                f"{name}: unknown setting in {path}; {_suggestion(name, FIELDS)}"
+            )
+        if name in SECRETS:
+            raise SettingsError(
+                f"{name}: {path} may hold no secret; set {name.upper()} instead"
+            )
+    return {name: _Found(value, f"{path}: {name}") for name, value in table.items()}
+
+
+def _from_environment(environ: Mapping[str, str]) -> dict[str, _Found]:
+    found = {
+        name: _Found(environ[variable], variable)
+        for variable, name in _FOREIGN_VARIABLES.items()
+        if environ.get(variable)
+    }
+    for name in FIELDS:
+        variable = PREFIX + name.upper()
+        if variable not in environ or name in SECRETS:
+            continue
+        if name == "models":
+            raise SettingsError(f"models: {variable} can't hold it; use a file")
+        found[name] = _Found(environ[variable], variable)
+    return found
+
+
+def _unknown_variables(environ: Mapping[str, str]) -> Iterable[str]:
+    known = {PREFIX + name.upper() for name in FIELDS} | {CONFIG_VARIABLE}
+    for variable in sorted(environ):
+        if variable.startswith(PREFIX) and variable not in known:
+            yield f"{variable}: no such setting; {_suggestion(variable, known)}"
+
+
+def _suggestion(name: str, known: Iterable[str]) -> str:
+    near = difflib.get_close_matches(name, list(known), n=1)
+    return f"did you mean {near[0]}?" if near else "`wsserver config show` lists all"
+
+
+def _state_file(environ: Mapping[str, str]) -> Path:
+    # XDG: a path that is not absolute is to be ignored.
+    state = Path(environ.get("XDG_STATE_HOME", ""))
+    if not state.is_absolute():
+        state = Path.home() / ".local" / "state"
+    return state / "wsserver" / "wsserver.db"
+
+
+def _convert(name: str, found: _Found) -> Any:
+    kind = FIELDS[name].type
+    value = found.value
+    if value == "none":
+        value = None
+    elif name == "allowed_origins" and isinstance(value, str):
+        value = [origin.strip() for origin in value.split(",") if origin.strip()]
+    try:
+        return msgspec.convert(value, kind, strict=False)
+    except msgspec.ValidationError as error:
+        expected = _expectation(inspect.type_info(kind))
+        if name == "models":
+            expected = str(error)
+        raise SettingsError(
+            f"{name}: {found.value!r} from {found.origin} can't be used;"
+            f" expected {expected}"
+        ) from None
+
+
+def _expectation(kind: inspect.Type) -> str:
+    match kind:
+        case inspect.Metadata(type=inner):
+            text = _expectation(inner)
+        case inspect.IntType() | inspect.FloatType():
+            text = "a whole number" if isinstance(kind, inspect.IntType) else "a number"
+            text += "" if kind.ge is None else f" from {kind.ge:g}"
+            text += "" if kind.gt is None else f" above {kind.gt:g}"
+            text += "" if kind.le is None else f" to {kind.le:g}"
+        case inspect.LiteralType(values=values):
+            text = " or ".join(map(str, values))
+        case inspect.UnionType(types=types):
+            options = [t for t in types if not isinstance(t, inspect.NoneType)]
+            text = " or ".join([_expectation(option) for option in options] + ["none"])
+        case inspect.StrType(pattern=str(pattern)):
+            text = f"text like {pattern}"
+        case inspect.VarTupleType(item_type=item):
+            text = f"a list, each {_expectation(item)}"
+        case _:
+            text = "text"
+    return text
+
+
+def _check_together(settings: Settings, origins: Mapping[str, str]) -> None:
+    if (settings.tls_cert_file is None) != (settings.tls_key_file is None):
+        given = "tls_key_file" if settings.tls_cert_file is None else "tls_cert_file"
+        raise SettingsError(
+            f"{given}: {origins[given]} gives one half of the pair; set both"
+            " tls_cert_file and tls_key_file"
+        )
+    if settings.dead_after_seconds <= settings.heartbeat_seconds:
+        raise SettingsError(
+            f"dead_after_seconds: {settings.dead_after_seconds:g} from"
+            f" {origins['dead_after_seconds']} leaves no time for a heartbeat;"
+            f" set more than heartbeat_seconds ({settings.heartbeat_seconds:g})"
+        )
+    if settings.auth_keys_file is None and not is_loopback(settings.host):
+        raise SettingsError(
+            f"host: {settings.host} from {origins['host']} can be reached from other"
+            " machines, and no credentials are configured, so anyone could use the"
+            " models; set auth_keys_file, or bind 127.0.0.1"
+        )
+
+
+def is_loopback(host: str) -> bool:
+    """Returns whether only this machine can connect to the address.
+
+    Raises:
+        SettingsError: The name has no address.
+    """
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        pass
+    try:
+        addresses = {info[4][0] for info in socket.getaddrinfo(host, None)}
+    except OSError:
+        raise SettingsError(f"host: {host} has no address; use an IP address") from None
+    return all(ipaddress.ip_address(address).is_loopback for address in addresses)
+
+
+def show(loaded: Loaded) -> str:
+    """Returns all settings as a TOML file, with where each comes from.
+
+    The file can be used as one; `"none"` stands for None. Secrets are left out.
+    """
+    width = 46
+    lines: list[str] = []
+    tables: list[str] = []
+    for name, origin in loaded.origins.items():
+        value: object = getattr(loaded.settings, name)
+        if name in SECRETS:
+            state = "not set" if value is None else "set"
+            lines.append(f"{f'# {name} is {state}':{width}} # {origin}")
+        elif isinstance(value, dict):
+            for model, entry in loaded.settings.models.items():
+                tables.append(f"\n[models.{_toml(model)}] # {origin}")
+                members = msgspec.to_builtins(entry)
+                tables += [f"{k} = {_toml(v)}" for k, v in members.items() if v]
+        else:
+            lines.append(f"{f'{name} = {_toml(value)}':{width}} # {origin}")
+    return "\n".join(lines + tables) + "\n"
+
+
+def _toml(value: object) -> str:
+    # Numbers, strings and lists of strings look alike in JSON and TOML.
+    return msgspec.json.encode("none" if value is None else value).decode()

@@ -1,0 +1,191 @@
+"""Accepts connections on one port: handshakes to the handler, the rest to the site."""
+
+import logging
+import socket
+import ssl
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
+from http import HTTPStatus
+from typing import Any, cast
+
+from msgspec import Struct
+from websockets.asyncio.server import Server, ServerConnection, serve
+from websockets.http11 import Request, Response
+from websockets.typing import Subprotocol
+
+from protocol.ids import SUBPROTOCOL
+from wsserver.connections.transport import Handshake, Transport
+from wsserver.transports.handshake import Admission, RefusedError, read_handshake
+from wsserver.transports.http import CHAT_PATH, Site, respond, upgrade_required
+from wsserver.transports.websocket import (
+    CLOSE_SECONDS,
+    HIGH_WATER_BYTES,
+    LOW_WATER_BYTES,
+    WebSocket,
+)
+
+BACKLOG = 4096
+OPEN_SECONDS = 10.0
+FRAME_LIMIT_FACTOR = 4
+"""So far above the product's own limit lies the hard one: between the two a frame
+gets an error, above it the connection is closed."""
+
+_UNSENT_BYTES = 65_536
+_BUFFERED_FRAMES = 16
+
+Handler = Callable[[Transport, Handshake], Awaitable[None]]
+
+
+class Endpoint(Struct, frozen=True, kw_only=True):
+    """Where and how to listen.
+
+    Attributes:
+        host: The address to bind.
+        port: The port; 0 takes a free one.
+        max_frame_bytes: The product's own limit for frames.
+        max_connections: Handshakes beyond so many connections are refused.
+        tls: Certificate and key; None for no TLS.
+    """
+
+    host: str
+    port: int
+    max_frame_bytes: int
+    max_connections: int
+    tls: ssl.SSLContext | None = None
+
+
+class Listener:
+    """One listening port with all its connections."""
+
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        *,
+        admission: Admission,
+        site: Site,
+        handler: Handler,
+        refusing: Callable[[], str | None],
+    ) -> None:
+        """Takes its parts; `start` begins.
+
+        Args:
+            endpoint: Where and how to listen.
+            admission: Who may connect.
+            site: Answers what is no handshake.
+            handler: Serves one client; the connection ends with it. What it
+                raises is logged, and closes the connection with 1011.
+            refusing: Says why new clients are refused; None while they are not.
+        """
+        self._endpoint = endpoint
+        self._admission = admission
+        self._site = site
+        self._handler = handler
+        self._refusing = refusing
+        self._live = set[WebSocket]()
+        self._server: Server | None = None
+
+    async def start(self) -> int:
+        """Begins to accept connections, and returns the port.
+
+        Raises:
+            OSError: The address can't be bound.
+        """
+        endpoint = self._endpoint
+        # Not registered, so that nobody turns on its debug lines: they show headers.
+        logger = logging.Logger("websockets.server", logging.ERROR)  # noqa: LOG001
+        logger.parent = logging.root
+        self._server = await serve(
+            self._serve,
+            endpoint.host,
+            endpoint.port,
+            process_request=self._process_request,
+            select_subprotocol=_select_subprotocol,
+            compression=None,
+            server_header=None,
+            open_timeout=OPEN_SECONDS,
+            ping_interval=None,
+            ping_timeout=None,
+            close_timeout=CLOSE_SECONDS,
+            max_size=FRAME_LIMIT_FACTOR * endpoint.max_frame_bytes,
+            write_limit=(HIGH_WATER_BYTES, LOW_WATER_BYTES),
+            logger=logger,
+            create_connection=cast("type[ServerConnection]", self._make()),
+            backlog=BACKLOG,
+            ssl=endpoint.tls,
+        )
+        for listening in self._server.sockets:
+            _limit_unsent(listening)
+        return cast("int", self._server.sockets[0].getsockname()[1])
+
+    async def stop(self) -> None:
+        """Accepts no more, drops whatever is still connected, and waits for that."""
+        if self._server is None:
+            return
+        self._server.close(close_connections=False)
+        for connection in list(self._live):
+            connection.abort()
+        await self._server.wait_closed()
+
+    def _make(self) -> Callable[..., WebSocket]:
+        return partial(
+            WebSocket,
+            max_buffered_bytes=_BUFFERED_FRAMES * self._endpoint.max_frame_bytes,
+            live=self._live,
+        )
+
+    async def _serve(self, connection: ServerConnection) -> None:
+        assert isinstance(connection, WebSocket), "create_connection makes them"
+        await self._handler(connection, connection.client)
+
+    def _process_request(
+        self, connection: ServerConnection, request: Request
+    ) -> Response | None:
+        assert isinstance(connection, WebSocket), "create_connection makes them"
+        path = request.path.partition("?")[0]
+        try:
+            self._admission.check_host(request.headers)
+            if path != CHAT_PATH or request.method != "GET":
+                return self._site.answer(request.method, path, request.headers)
+            if "Upgrade" not in request.headers:
+                return upgrade_required()
+            self._admission.check_origin(request.headers)
+            connection.client = read_handshake(
+                request.headers, _address(connection.remote_address)
+            )
+        except RefusedError as refused:
+            return respond(refused.status, refused.message)
+        reason = self._refusing()
+        if reason is None and len(self._live) > self._endpoint.max_connections:
+            reason = "all connections are taken"
+        if reason is not None:
+            response = respond(HTTPStatus.SERVICE_UNAVAILABLE, reason)
+            response.headers["Retry-After"] = "5"
+            return response
+        return None
+
+
+def _select_subprotocol(
+    connection: ServerConnection, offered: Sequence[Subprotocol]
+) -> Subprotocol | None:
+    # Never another item: it may be a credential.
+    del connection
+    ours = Subprotocol(SUBPROTOCOL)
+    return ours if ours in offered else None
+
+
+def _limit_unsent(listening: Any) -> None:
+    """Keeps what the kernel holds for a peer that does not read small.
+
+    Otherwise it takes megabytes, all of it too old to be merged, before anything
+    here can see that the peer is slow. Accepted sockets inherit the option.
+    """
+    option = getattr(socket, "TCP_NOTSENT_LOWAT", None)
+    if option is not None:
+        listening.setsockopt(socket.IPPROTO_TCP, option, _UNSENT_BYTES)
+
+
+def _address(address: object) -> str:
+    if not isinstance(address, tuple):
+        return "unknown"  # it left before it was asked
+    host, port, *_ = cast("tuple[str, int]", address)
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

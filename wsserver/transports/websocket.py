@@ -1,0 +1,240 @@
+"""A client's WebSocket as a `Transport`: websockets does RFC 6455, this the flow.
+
+websockets' own `send`, `close` and keepalive wait until the peer has read, however
+long that takes. Here nothing waits for a peer without a bound: frames go ready-made
+to the asyncio transport, back-pressure is its water marks, and an end that the peer
+does not help with is an abort. What comes in is taken in slices, so that neither
+the loop nor the memory is at the mercy of what one read can hold.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+from websockets.asyncio.server import ServerConnection
+from websockets.exceptions import ConnectionClosed
+from websockets.frames import Frame, Opcode
+from websockets.protocol import Event, State
+
+from protocol.codes import CloseCode
+from wsserver.connections.transport import Handshake, TransportClosed
+
+HIGH_WATER_BYTES = 65_536
+LOW_WATER_BYTES = 16_384
+CLOSE_SECONDS = 2.0
+
+_SLICE_BYTES = 16_384  # 2,700 of the smallest frames: 7 ms of parsing
+_PINGS = 1_000
+_PING_WINDOW_SECONDS = 10.0
+_PONG = b"\x8a"
+_LONGEST_REASON_BYTES = 123
+
+
+def text_header(size: int) -> bytes:
+    """Returns the header of a server's whole text frame (RFC 6455, section 5.2).
+
+    Args:
+        size: The payload's length in bytes.
+    """
+    if size < 126:
+        return bytes((0x81, size))
+    if size < 65_536:
+        return b"\x81\x7e" + size.to_bytes(2, "big")
+    return b"\x81\x7f" + size.to_bytes(8, "big")
+
+
+class WebSocket(ServerConnection):
+    """One client connection; implements `Transport`.
+
+    Attributes:
+        client: What is known of the client; set before the handshake is answered.
+        received_bytes: All bytes that came in so far.
+        written_bytes: All bytes that were handed to the socket's buffer.
+    """
+
+    client: Handshake
+
+    def __init__(
+        self, *args: Any, max_buffered_bytes: int, live: "set[WebSocket]", **kwargs: Any
+    ) -> None:
+        """Takes websockets' own arguments, and two of ours.
+
+        Args:
+            args: For `ServerConnection`.
+            max_buffered_bytes: With more in the write buffer the peer is dropped.
+            live: Holds the connection from its first to its last moment.
+            kwargs: For `ServerConnection`.
+        """
+        super().__init__(*args, **kwargs)
+        self.received_bytes = 0
+        self.written_bytes = 0
+        self._max_buffered_bytes = max_buffered_bytes
+        self._live = live
+        # Bytes of a read that have not been parsed yet, and where they begin.
+        self._unread = b""
+        self._offset = 0
+        # The answer to the newest ping that came while the buffer was full.
+        self._owed_pong: bytes | None = None
+        self._pings = 0
+        self._pings_since = 0.0
+        # Aborts the connection when its end was begun and does not come.
+        self._end_timer: asyncio.TimerHandle | None = None
+
+    # Transport
+
+    def write(self, frames: Sequence[bytes]) -> None:
+        """Hands text frames to the socket; see `Transport`."""
+        if self.protocol.state is not State.OPEN or self.transport.is_closing():
+            return
+        parts: list[bytes] = []
+        for frame in frames:
+            parts.append(text_header(len(frame)))
+            parts.append(frame)
+        self._put(b"".join(parts))
+        if self.transport.get_write_buffer_size() > self._max_buffered_bytes:
+            self.transport.abort()
+
+    def buffered_bytes(self) -> int:
+        """Returns how much the socket has not taken yet."""
+        return self.transport.get_write_buffer_size()
+
+    async def writable(self) -> None:
+        """Waits for room in the buffer; see `Transport`."""
+        try:
+            await self.drain()
+        except OSError:
+            raise self._ended() from None
+        if self.protocol.state is not State.OPEN:
+            raise self._ended()
+
+    async def receive(self) -> str:
+        """Returns the next text frame; see `Transport`.
+
+        Frames that were cut in pieces are joined. A binary frame ends the
+        connection with 1003, bad UTF-8 with 1007, a frame above the hard limit
+        with 1009.
+        """
+        try:
+            frame = await self.recv()
+        except ConnectionClosed:
+            raise self._ended() from None
+        if isinstance(frame, bytes):
+            await self.close(CloseCode.BINARY, "frames are text")
+            raise self._ended()
+        return frame
+
+    async def close(self, code: int = CloseCode.NORMAL, reason: str = "") -> None:
+        """Closes within 2 s, whatever the peer does; see `Transport`."""
+        if self.protocol.state is State.OPEN:
+            short = reason.encode()[:_LONGEST_REASON_BYTES].decode(errors="ignore")
+            self.protocol.send_close(code, short)
+            self.send_data()
+        self._end_soon()
+        await asyncio.shield(self.connection_lost_waiter)
+
+    def abort(self) -> None:
+        """Drops the connection now."""
+        self.transport.abort()
+
+    # asyncio.Protocol
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Starts the handshake."""
+        super().connection_made(transport)
+        self._live.add(self)
+        self.recv_messages.resume = self._resume_reading
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Ends everything that waits."""
+        self._live.discard(self)
+        if self._end_timer is not None:
+            self._end_timer.cancel()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        """Parses what came in, as far as there is room for it."""
+        self.received_bytes += len(data)
+        self._unread = self._unread[self._offset :] + data
+        self._offset = 0
+        self._parse()
+
+    def eof_received(self) -> None:
+        """Ends the connection; what is in the buffer has 2 s to leave."""
+        super().eof_received()
+        self._end_soon()
+
+    def resume_writing(self) -> None:
+        """Lets writers go on, and pays the pong that is owed."""
+        super().resume_writing()
+        pong, self._owed_pong = self._owed_pong, None
+        if pong is not None and self.protocol.state is State.OPEN:
+            self._put(pong)
+
+    # websockets
+
+    def process_event(self, event: Event) -> None:
+        """Counts pings; then as ever."""
+        if isinstance(event, Frame) and event.opcode is Opcode.PING:
+            self._count_ping()
+        super().process_event(event)
+
+    def send_data(self) -> None:
+        """Sends what websockets has to say: the handshake, pongs, a close frame.
+
+        While the buffer is full only the newest ping is answered, and that later,
+        as RFC 6455, section 5.5.3, allows: pings of a peer that does not read must
+        not take memory.
+        """
+        writes = self.protocol.writes
+        if self.paused and writes:
+            pongs = [data for data in writes if data[:1] == _PONG]
+            if pongs:
+                self._owed_pong = pongs[-1]
+                writes = [data for data in writes if data[:1] != _PONG]
+                self.protocol.writes = writes
+        self.written_bytes += sum(map(len, writes))
+        super().send_data()
+
+    def _put(self, data: bytes) -> None:
+        self.written_bytes += len(data)
+        self.transport.write(data)
+
+    def _parse(self) -> None:
+        while self._offset < len(self._unread) and not self.recv_messages.paused:
+            start = self._offset
+            self._offset = start + _SLICE_BYTES
+            super().data_received(self._unread[start : self._offset])
+        if self._offset >= len(self._unread):
+            self._unread = b""
+            self._offset = 0
+        if self.protocol.close_expected():
+            self._end_soon()
+
+    def _resume_reading(self) -> None:
+        self._parse()
+        if not self.recv_messages.paused:
+            self.transport.resume_reading()
+
+    def _count_ping(self) -> None:
+        now = self.loop.time()
+        if now - self._pings_since > _PING_WINDOW_SECONDS:
+            self._pings_since = now
+            self._pings = 0
+        self._pings += 1
+        if self._pings > _PINGS and self.protocol.state is State.OPEN:
+            self.protocol.fail(CloseCode.RATE, "too many pings")
+            self.send_data()
+
+    def _end_soon(self) -> None:
+        if self._end_timer is None:
+            self._end_timer = self.loop.call_later(CLOSE_SECONDS, self.transport.abort)
+
+    def _ended(self) -> TransportClosed:
+        """Returns the end by the close frame that came first."""
+        protocol = self.protocol
+        frame = protocol.close_sent or protocol.close_rcvd
+        if protocol.close_rcvd_then_sent:
+            frame = protocol.close_rcvd
+        if frame is None:
+            return TransportClosed(None)
+        return TransportClosed(frame.code, frame.reason)
