@@ -64,12 +64,16 @@ class Tally:
         return self._output
 
     def members(self) -> dict[str, int | bool | None]:
-        """Returns the members of the `usage` event."""
+        """Returns the members of the `usage` event.
+
+        A turn that was stopped before its first request went out counts as one
+        call: none means that its message was taken back.
+        """
         return {
             "input_tokens": self._input,
             "output_tokens": self._output,
             "reasoning_tokens": self._reasoning,
             "cached_tokens": self._cached,
             "estimated": self.estimated,
-            "model_calls": self.model_calls,
+            "model_calls": max(1, self.model_calls),
         }

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from operator import attrgetter
 from typing import Any, TypeVar
 
+import anyio
 import msgspec
 
 from protocol.events import Event
@@ -89,6 +90,16 @@ class ConversationLog:
             self.append_text(kind, turn, text[half:], attrs)
             return
         self._add(entry)
+
+    def adopt(self, entries: Sequence[Entry]) -> None:
+        """Appends entries that were numbered elsewhere; only to an empty log."""
+        assert self.head == 0, "only an empty log adopts entries"
+        for entry in entries:
+            if self.head == 0:
+                self.oldest = entry.first
+                self._floor = self._committed = entry.first - 1
+                self._compact_from = self._keep_from = entry.first
+            self._add(entry)
 
     def remember(self, receipt: Receipt) -> None:
         """Keeps a command's receipt with the next commit."""
@@ -171,6 +182,16 @@ class ConversationLog:
         through = self._committed
         rows = await self._store.read(self.key, after, max_bytes)
         return _take(rows, after, through, max_bytes)
+
+    async def until_stored(self, seq: int) -> None:
+        """Waits until the store has everything up to `seq`, or the log is gone."""
+        while self.stored < seq and not self.deleted:
+            moved = anyio.Event()
+            self.subscribe(moved.set)
+            try:
+                await moved.wait()
+            finally:
+                self.unsubscribe(moved.set)
 
     def tail(self, first: int) -> list[Entry]:
         """Returns what memory holds from `first` on, stored or not."""

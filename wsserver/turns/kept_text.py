@@ -1,0 +1,46 @@
+"""Which answer text of a turn stays, and the proof of it."""
+
+import zlib
+from collections.abc import Iterable
+
+from protocol.commands import Keep
+from protocol.content import TextProof
+from wsserver.log.entry import Entry
+
+
+def proof(entries: Iterable[Entry], turn: int, through: int) -> TextProof:
+    """Returns the proof of the turn's answer text up to number `through`."""
+    size = crc = 0
+    for entry in entries:
+        if entry.kind == "delta" and entry.turn == turn and entry.first <= through:
+            text = entry.part(entry.first - 1, through).text().encode()
+            size += len(text)
+            crc = zlib.crc32(text, crc)
+    return TextProof(bytes=size, crc32=crc)
+
+
+def keep_through(
+    keep: Keep | None, seen_seq: int | None, *, turn: int, sent: int, head: int
+) -> int:
+    """Returns the last number whose text stays.
+
+    Args:
+        keep: What the client asked for; None is `seen` with a `seen_seq`, else
+            `sent`.
+        seen_seq: The last number that the user saw; clamped to what was sent.
+        turn: The turn's first number: nothing before it is touched.
+        sent: The last number that was sent on the client's connection.
+        head: The log's last number.
+    """
+    if keep is None:
+        keep = "sent" if seen_seq is None else "seen"
+    match keep:
+        case "none":
+            return turn
+        case "generated":
+            return head
+        case "sent":
+            through = sent
+        case "seen":
+            through = sent if seen_seq is None else min(seen_seq, sent)
+    return max(turn, min(through, head))

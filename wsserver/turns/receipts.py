@@ -1,0 +1,63 @@
+"""Which commands a conversation has applied, so that none has effect twice."""
+
+from collections import OrderedDict
+from collections.abc import Iterable
+from hashlib import blake2b
+
+import msgspec
+
+from protocol.commands import Command
+from protocol.control import Reply
+from wsserver.log.store import Receipt
+from wsserver.turns.errors import refusal
+
+KEPT = 1000
+
+_encode = msgspec.json.Encoder(order="sorted").encode
+_reply = msgspec.json.Decoder(Reply)
+
+
+def digest(command: Command) -> bytes:
+    """Returns a hash of the command's content."""
+    return blake2b(_encode(command), digest_size=16).digest()
+
+
+class Receipts:
+    """The newest receipts of one conversation, by principal and command id."""
+
+    def __init__(self, receipts: Iterable[Receipt] = ()) -> None:
+        self._kept: OrderedDict[tuple[str, str], Receipt] = OrderedDict(
+            ((receipt.principal, receipt.id), receipt) for receipt in receipts
+        )
+
+    def find(self, principal: str, command: Command) -> Reply | None:
+        """Returns the first reply to a command that was applied before.
+
+        Raises:
+            CommandError: The id was used for another content.
+        """
+        receipt = self._kept.get((principal, command.id))
+        if receipt is None:
+            return None
+        if receipt.digest != digest(command):
+            raise refusal(
+                "idempotency_conflict",
+                f"The id {command.id!r} was used for another command of this"
+                " conversation; give each command an id of its own.",
+                param="$.id",
+            )
+        return msgspec.structs.replace(_reply.decode(receipt.reply), duplicate=True)
+
+    def add(self, principal: str, command: Command, reply: Reply, at: float) -> Receipt:
+        """Keeps a reply; returns the receipt for the store."""
+        receipt = Receipt(
+            principal=principal,
+            id=command.id,
+            digest=digest(command),
+            reply=_encode(reply),
+            at=at,
+        )
+        self._kept[principal, command.id] = receipt
+        while len(self._kept) > KEPT:
+            self._kept.popitem(last=False)
+        return receipt
