@@ -77,7 +77,8 @@ _CONTROLS = by_tag(ControlFrame)
 _SERVER_FRAMES = _CONTROLS | by_tag(LogEvent)
 
 _STRING = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"')
-_BRACKET = re.compile(r"[\[\]{}]")
+_AS_PAIRS = bytes.maketrans(b"{}", b"[]")
+_NO_BRACKET = bytes(byte for byte in range(256) if byte not in b"[]{}")
 
 _Undecodable = (msgspec.DecodeError, UnicodeEncodeError, RecursionError)
 
@@ -111,7 +112,7 @@ def decode_command(
         frame = _client.decode(text)
     except _Undecodable:
         raise diagnose(text, _CLIENT_FRAMES) from None
-    if text.count("{") + text.count("[") > max_depth and _depth(text) > max_depth:
+    if len(text) > 2 * max_depth and _depth(text, max_depth) > max_depth:
         raise FrameError(
             "bad_frame",
             f"lists and objects stand more than {max_depth} deep in each other;"
@@ -201,9 +202,18 @@ def _size(text: str) -> int:
     return len(text.encode(errors="surrogatepass"))
 
 
-def _depth(text: str) -> int:
-    depth = deepest = 0
-    for bracket in _BRACKET.findall(_STRING.sub("", text)):
-        depth += 1 if bracket in "[{" else -1
-        deepest = max(deepest, depth)
-    return deepest
+def _depth(text: str, enough: int) -> int:
+    """Returns how deep a JSON text is.
+
+    Or, at less cost, a number up to `enough` that is no less than that.
+    """
+    brackets = text.count("{") + text.count("[")
+    if brackets <= enough:
+        return brackets
+    left = _STRING.sub("", text).encode("ascii", "ignore")
+    left = left.translate(_AS_PAIRS, delete=_NO_BRACKET)
+    depth = 0
+    while left:
+        left = left.replace(b"[]", b"")
+        depth += 1
+    return depth

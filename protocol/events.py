@@ -220,3 +220,10 @@ LogEvent = (
     | RefusalEvent | ToolDeltaEvent | ToolCallEvent | ToolResultEvent | UsageEvent
     | TurnErrorEvent | CutEvent | SkipEvent | DoneEvent
 )  # fmt: skip
+
+
+def first_seq(event: LogEvent | TextEvent) -> int:
+    """Returns the first of the numbers that an event stands for."""
+    if isinstance(event, (TextEvent, SkipEvent)) and event.first is not None:
+        return event.first
+    return event.seq

@@ -1,6 +1,7 @@
 """What a frame's member may be, in words, read from the frame's JSON Schema."""
 
 from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
 import msgspec
@@ -31,13 +32,18 @@ def expected(frame: type[Struct], steps: Sequence[Step]) -> str:
         frame: The frame's class.
         steps: Where in it the member stands.
     """
-    (root,), defs = msgspec.json.schema_components(
-        [frame], ref_template=_REF + "{name}"
-    )
-    found: _Schema | None = root
+    found, defs = _schema(frame)
     for step in steps:
         found = None if found is None else _member(found, step, defs)
     return "something else" if found is None else _in_words(found)
+
+
+@cache
+def _schema(frame: type[Struct]) -> tuple[_Schema | None, _Schema]:
+    (root,), defs = msgspec.json.schema_components(
+        [frame], ref_template=_REF + "{name}"
+    )
+    return root, defs
 
 
 def _member(of: _Schema, step: Step, defs: _Schema) -> _Schema | None:

@@ -3,7 +3,7 @@
 Whatever depends on the state of a conversation is not here but with the server.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, cast
 
 import orjson
@@ -24,22 +24,17 @@ from protocol.frame_error import FrameError
 
 def check(frame: ClientFrame) -> None:
     """Raises `FrameError` (`bad_frame`) where a command breaks such a rule."""
-    match frame:
-        case Send(metadata=None):
-            return
-        case Send():
-            _numbers(frame.metadata, "$.metadata", frame.id)
-        case ToolResult():
-            _tool_result(frame)
-        case Interrupt():
-            _interrupt(frame)
-        case Configure() | Open():
-            if frame.config is not None:
-                _config(frame.config, frame.id)
-        case Ping():
-            _numbers(frame.t, "$.t", None)
-        case _:
-            return
+    rule = _RULES.get(type(frame))
+    if rule is not None:
+        rule(frame)
+
+
+def _send(frame: Send) -> None:
+    _numbers(frame.metadata, "$.metadata", frame.id)
+
+
+def _ping(frame: Ping) -> None:
+    _numbers(frame.t, "$.t", None)
 
 
 def _tool_result(frame: ToolResult) -> None:
@@ -80,7 +75,10 @@ def _interrupt(frame: Interrupt) -> None:
         )
 
 
-def _config(config: Config, re: str) -> None:
+def _config(frame: Open | Configure) -> None:
+    config, re = frame.config, frame.id
+    if config is None:
+        return
     for path, value in _free_json(config):
         _numbers(value, path, re)
     if not isinstance(config.tools, list):
@@ -144,3 +142,13 @@ def _too_big(value: Any, path: str) -> str | None:
 
 def _step(key: str) -> str:
     return f".{key}" if key.isidentifier() else f"[{orjson.dumps(key).decode()}]"
+
+
+_RULES: dict[type[ClientFrame], Callable[[Any], None]] = {
+    Send: _send,
+    ToolResult: _tool_result,
+    Interrupt: _interrupt,
+    Open: _config,
+    Configure: _config,
+    Ping: _ping,
+}
