@@ -1,0 +1,48 @@
+// When to dial again: full-jitter back-off, and what a close code asks for.
+// Holds numbers only; the caller tells how attempts went and does the waiting.
+
+const BASE_MS = 2_000;
+const CAP_MS = 30_000;
+const STABLE_MS = 30_000;
+
+const FATAL = new Set([1000, 1003, 1007]);
+
+/**
+ * What to do after a close: `stop` (reconnecting would fail alike), `back_off`
+ * or `reconnect_now` (the server asks for it). Unknown codes back off.
+ * @param {number | null} code null where no close frame came
+ */
+export function advice(code) {
+  if (code === null) return "back_off";
+  if (FATAL.has(code) || (code >= 4400 && code <= 4499)) return "stop";
+  if (code >= 4600 && code <= 4699) return "reconnect_now";
+  return "back_off";
+}
+
+/** Spreads attempts evenly over a window that doubles until it is capped. */
+export class Backoff {
+  #random;
+  #windowMs = BASE_MS;
+
+  /** @param {() => number} random evenly spread over [0, 1) */
+  constructor(random) {
+    this.#random = random;
+    /** Delays handed out since the last stable period. */
+    this.attempts = 0;
+  }
+
+  /** Says how long the last connection held; long enough starts over. */
+  held(upMs) {
+    if (upMs < STABLE_MS) return;
+    this.#windowMs = BASE_MS;
+    this.attempts = 0;
+  }
+
+  /** Draws the next wait in ms: jitter on top of a floor that the server asked for. */
+  delayMs(atLeastMs = 0) {
+    const windowMs = this.#windowMs;
+    this.#windowMs = Math.min(CAP_MS, windowMs * 2);
+    this.attempts += 1;
+    return atLeastMs + this.#random() * windowMs;
+  }
+}

@@ -1,0 +1,184 @@
+// One WebSocket after another to one address: when to dial, when to give a socket
+// up, how long to wait. Knows nothing of conversations; `client.js` does.
+
+import { advice, Backoff } from "./backoff.js";
+
+const SUBPROTOCOL = "wsserver.v1";
+const WELCOME_TIMEOUT_MS = 10_000;
+const ANSWER_TIMEOUT_MS = 5_000;
+// A server may miss one heartbeat on a busy machine, hardly two.
+const SILENT_HEARTBEATS = 2.5;
+
+/** The clock of the platform. */
+export const SYSTEM_CLOCK = {
+  now: () => performance.now(),
+  setTimeout: (run, ms) => setTimeout(run, ms),
+  clearTimeout: (timer) => clearTimeout(timer),
+};
+
+/** Named timers, of which each runs at most once at a time. */
+export class Timers {
+  #clock;
+  #running = new Map();
+
+  constructor(clock) {
+    this.#clock = clock;
+  }
+
+  set(name, ms, run) {
+    this.#clock.clearTimeout(this.#running.get(name));
+    this.#running.set(name, this.#clock.setTimeout(run, ms));
+  }
+
+  clear() {
+    for (const timer of this.#running.values()) this.#clock.clearTimeout(timer);
+    this.#running.clear();
+  }
+}
+
+export class Link {
+  #url;
+  #WebSocket;
+  #clock;
+  #hidden;
+  #on;
+  #backoff;
+  #timers;
+  #socket = null;
+  #heard = 0;
+  #heartbeatMs = 0;
+  #onlineSince = null;
+  #notBefore = 0;
+
+  /**
+   * @param {object} options
+   * @param {() => boolean} options.hidden timers can't be trusted while it is true
+   * @param {object} options.on `opened()`, `frame(text)`, `gone()`, `ping(now)`,
+   *   `status(change)`
+   */
+  constructor({ url, WebSocket, random, clock, hidden, on }) {
+    this.#url = url;
+    this.#WebSocket = WebSocket;
+    this.#clock = clock;
+    this.#hidden = hidden;
+    this.#on = on;
+    this.#backoff = new Backoff(random);
+    this.#timers = new Timers(clock);
+    /** @type {"stopped" | "connecting" | "online" | "waiting"} */
+    this.state = "stopped";
+  }
+
+  start() {
+    if (this.state === "stopped") this.#dial();
+  }
+
+  stop() {
+    this.#leave();
+    this.#become("stopped", { code: null, retryAt: null });
+  }
+
+  send(frames) {
+    if (this.#socket?.readyState !== 1) return;
+    for (const frame of frames) this.#socket.send(JSON.stringify(frame));
+  }
+
+  /** The server said welcome. */
+  welcomed(heartbeatMs) {
+    this.#heartbeatMs = Math.max(heartbeatMs, 100);
+    this.#onlineSince = this.#clock.now();
+    this.#timers.clear();
+    this.#become("online", { code: null, retryAt: null });
+    this.#watch();
+    this.#beat();
+  }
+
+  /** The server asks for this wait before the next attempt. */
+  goingAway(reconnectAfterMs) {
+    this.#notBefore = this.#clock.now() + reconnectAfterMs;
+  }
+
+  /** Gives the socket up as a bad network would, to come back no sooner than told. */
+  drop(offlineMs = 0) {
+    if (offlineMs > 0) this.goingAway(offlineMs);
+    if (this.#socket) this.#lost(null);
+  }
+
+  /** The page is visible again, or the network is back. */
+  wake() {
+    if (this.state === "waiting") this.#dial();
+    else if (this.state === "online") this.#demandAnswer();
+  }
+
+  #become(state, change) {
+    this.state = state;
+    this.#on.status({ state, ...change });
+  }
+
+  #dial() {
+    this.#timers.clear();
+    this.#notBefore = 0;
+    const socket = new this.#WebSocket(this.#url, [SUBPROTOCOL]);
+    this.#socket = socket;
+    const ours = (run) => (event) => {
+      if (this.#socket === socket) run(event);
+    };
+    socket.onopen = ours(() => this.#on.opened());
+    socket.onmessage = ours((event) => {
+      this.#heard = this.#clock.now();
+      this.#on.frame(event.data);
+    });
+    // 1005 and 1006 are never on the wire: no close frame, or one without a code.
+    socket.onclose = ours(({ code }) => this.#lost(code === 1005 || code === 1006 ? null : code));
+    socket.onerror = () => {}; // `close` follows
+    this.#timers.set("welcome", WELCOME_TIMEOUT_MS, () => this.#lost(null));
+    this.#become("connecting", { retryAt: null });
+  }
+
+  #leave() {
+    this.#timers.clear();
+    const socket = this.#socket;
+    this.#socket = null;
+    socket?.close();
+    this.#on.gone();
+  }
+
+  #lost(code) {
+    this.#leave();
+    const now = this.#clock.now();
+    if (this.#onlineSince !== null) this.#backoff.held(now - this.#onlineSince);
+    this.#onlineSince = null;
+    const verdict = advice(code);
+    if (verdict === "stop") {
+      this.#become("stopped", { code, retryAt: null });
+      return;
+    }
+    const floorMs = Math.max(0, this.#notBefore - now);
+    let delayMs = this.#backoff.delayMs(floorMs);
+    if (verdict === "reconnect_now" && !floorMs && this.#backoff.attempts === 1) delayMs = 0;
+    this.#become("waiting", { code, retryAt: now + delayMs });
+    this.#timers.set("retry", delayMs, () => this.#dial());
+  }
+
+  /** Looks for silence; in a hidden page it says nothing of the server. */
+  #watch() {
+    const periodMs = this.#heartbeatMs * SILENT_HEARTBEATS;
+    this.#timers.set("silent", periodMs, () => {
+      if (!this.#hidden() && this.#clock.now() - this.#heard >= periodMs) this.#demandAnswer();
+      this.#watch();
+    });
+  }
+
+  #demandAnswer() {
+    const asked = this.#clock.now();
+    this.#on.ping(asked);
+    this.#timers.set("answer", ANSWER_TIMEOUT_MS, () => {
+      if (this.#heard < asked && !this.#hidden()) this.#lost(null);
+    });
+  }
+
+  /** Pings as often as the server does: some proxies want bytes in both directions. */
+  #beat() {
+    this.#on.ping(this.#clock.now());
+    this.#timers.set("beat", this.#heartbeatMs, () => this.#beat());
+  }
+}

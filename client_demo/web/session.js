@@ -1,0 +1,270 @@
+// The client's half of the protocol as a machine without I/O. Frames come in;
+// frames to send and notices for the application come out. It outlives its
+// connections: on each new one it opens again what was open, from the last number
+// it had, and sends again what was not replied to. `client.js` drives it over a
+// WebSocket; `fold.js` makes a screen of its events. Sister of `protocol/client.py`.
+
+import { Subscription } from "./subscription.js";
+
+const PROTOCOL = 1;
+const MAX_MISSES = 3;
+const CONTROL = new Set([
+  "welcome", "reply", "pong", "caught_up", "waiting", "tool_request", "goaway",
+  "auth_expiring", "ping",
+]);
+
+/**
+ * After each input, send `framesToSend()` and handle `notices()`. A notice is
+ * `{kind, …}`: `welcome`, `event`, `reset`, `caught_up`, `waiting`, `opened`,
+ * `reply`, `retry`, `lost`, `tool`, `fault`, `goaway`, `auth_expiring`, `pong`,
+ * `drop` (the driver must drop the connection).
+ */
+export class Session {
+  #subscriptions = new Map();
+  #held = new Map();
+  #calls = new Map();
+  #out = [];
+  #notices = [];
+  #newId;
+  #hello;
+
+  /**
+   * @param {object} options
+   * @param {() => string} options.newId makes ids that no one else makes
+   * @param {{name: string, version?: string}} [options.client]
+   */
+  constructor({ newId, client }) {
+    this.#newId = newId;
+    this.#hello = { type: "hello", protocol: PROTOCOL, ...(client && { client }) };
+    /** @type {"offline" | "greeting" | "online"} */
+    this.phase = "offline";
+  }
+
+  framesToSend() {
+    return this.#out.splice(0);
+  }
+
+  notices() {
+    return this.#notices.splice(0);
+  }
+
+  /** Commands that were not replied to, in order. */
+  get held() {
+    return [...this.#held.values()];
+  }
+
+  /** Where a conversation stands, or undefined when it is not open. */
+  subscription(conversation) {
+    return this.#subscriptions.get(conversation);
+  }
+
+  /** @param {string | null} token the credential, where there is one */
+  connected(token = null) {
+    this.phase = "greeting";
+    this.#out.push(token === null ? this.#hello : { ...this.#hello, token });
+  }
+
+  disconnected() {
+    this.phase = "offline";
+    this.#out.length = 0;
+    for (const subscription of this.#subscriptions.values()) {
+      subscription.attached = false;
+      subscription.misses = 0;
+    }
+  }
+
+  /**
+   * Keeps a conversation open from now on, also over reconnects.
+   * @param {object} wanted further members of `open`: `config`, `handles`, …
+   */
+  open(conversation, wanted) {
+    let subscription = this.#subscriptions.get(conversation);
+    if (!subscription) {
+      subscription = new Subscription(conversation);
+      this.#subscriptions.set(conversation, subscription);
+    }
+    subscription.wanted = wanted ?? subscription.wanted;
+    this.#attach(subscription);
+  }
+
+  /** Opens without a cursor, for all that the server has. */
+  openAnew(conversation) {
+    const { wanted } = this.#subscriptions.get(conversation);
+    this.#subscriptions.delete(conversation);
+    this.open(conversation, wanted);
+  }
+
+  /**
+   * Gives a command, sent now or as soon as it can be, and again until it is
+   * replied to. An `id` that is given (a send from before a reload) stays.
+   * @returns {string} its id
+   */
+  command(members) {
+    const frame = { ...members, id: members.id ?? this.#newId() };
+    this.#held.set(frame.id, frame);
+    if (this.phase === "online") this.#out.push(frame);
+    if (frame.type === "close" || frame.type === "delete") {
+      this.#subscriptions.delete(frame.conversation);
+    }
+    return frame.id;
+  }
+
+  /** Sends a command again that is held, after the server asked to wait. */
+  again(id) {
+    const frame = this.#held.get(id);
+    if (frame && this.phase === "online") this.#out.push(frame);
+  }
+
+  /** Says that everything up to the cursor is on the screen; acks when it is time. */
+  painted(conversation) {
+    const subscription = this.#subscriptions.get(conversation);
+    if (!subscription?.attached || subscription.unackedBytes < subscription.ackEveryBytes) return;
+    subscription.unackedBytes = 0;
+    this.#say({ type: "ack", conversation, seq: subscription.last });
+  }
+
+  /** Answers a `tool` notice; goes out again until the server has it. */
+  toolResult(conversation, call, result) {
+    const asked = this.#calls.get(`${conversation} ${call}`);
+    if (!asked) return;
+    asked.id = this.command({ type: "tool_result", conversation, call, ...result });
+  }
+
+  /** Says that a tool still runs. */
+  toolProgress(conversation, call) {
+    this.#say({ type: "tool_progress", conversation, call });
+  }
+
+  ping(t) {
+    this.#say({ type: "ping", t });
+  }
+
+  /** Takes a frame of the server. */
+  receive(text) {
+    let frame;
+    try {
+      frame = JSON.parse(text);
+    } catch {
+      this.#notice("drop", { why: "bad_json" });
+      return;
+    }
+    if (CONTROL.has(frame.type) || frame.seq === undefined) this.#control(frame);
+    else this.#event(frame, text.length);
+  }
+
+  #notice(kind, members) {
+    this.#notices.push({ kind, ...members });
+  }
+
+  #say(frame) {
+    if (this.phase === "online") this.#out.push(frame);
+  }
+
+  #attach(subscription) {
+    if (this.phase === "online") this.#out.push(subscription.openFrame(this.#newId()));
+  }
+
+  #event(event, bytes) {
+    const subscription = this.#subscriptions.get(event.conversation);
+    if (!subscription?.attached) return;
+    subscription.unackedBytes += bytes;
+    const placing = subscription.place(event);
+    if (placing === "gap") this.#reattach(subscription);
+    if (placing !== "fits") return;
+    if (event.type === "done") this.#forgetCalls(event.conversation, event.turn);
+    if (event.type !== "skip") this.#notice("event", { event });
+  }
+
+  #reattach(subscription) {
+    subscription.misses += 1;
+    if (subscription.misses > MAX_MISSES) this.#notice("drop", { why: "gap" });
+    else this.#attach(subscription);
+  }
+
+  #control(frame) {
+    switch (frame.type) {
+      case "welcome":
+        this.#welcome(frame);
+        break;
+      case "reply":
+        this.#reply(frame);
+        break;
+      case "ping":
+        this.#heartbeat(frame);
+        break;
+      case "tool_request":
+        this.#toolRequest(frame);
+        break;
+      case "error":
+        this.#notice("fault", { error: frame });
+        break;
+      case "pong":
+      case "caught_up":
+      case "waiting":
+      case "goaway":
+      case "auth_expiring":
+        this.#notice(frame.type, { frame });
+        break;
+      default: // a later version's: not for us
+    }
+  }
+
+  #welcome(frame) {
+    this.phase = "online";
+    this.#notice("welcome", { frame });
+    for (const subscription of this.#subscriptions.values()) this.#attach(subscription);
+    this.#out.push(...this.#held.values());
+  }
+
+  #reply(reply) {
+    const command = this.#held.get(reply.re);
+    if (!command) {
+      this.#verdict(reply);
+    } else if (!reply.ok && reply.error.code === "draining") {
+      // Stays held: the next connection sends it again under the same id.
+    } else if (!reply.ok && reply.error.code === "rate_limited") {
+      this.#notice("retry", { id: reply.re, afterMs: reply.error.retry_after_ms ?? 1_000 });
+    } else {
+      this.#held.delete(reply.re);
+      this.#notice("reply", { command, reply });
+    }
+  }
+
+  #verdict(reply) {
+    for (const subscription of this.#subscriptions.values()) {
+      if (subscription.wireId !== reply.re || subscription.attached) continue;
+      const { conversation } = subscription;
+      if (!reply.ok) {
+        this.#notice("lost", { conversation, error: reply.error });
+        return;
+      }
+      const reason = subscription.attach(reply);
+      if (reason) this.#notice("reset", { conversation, reason });
+      this.#notice("opened", { conversation, reply });
+    }
+  }
+
+  #heartbeat(frame) {
+    for (const [conversation, head] of Object.entries(frame.heads)) {
+      const subscription = this.#subscriptions.get(conversation);
+      if (subscription?.stuckBelow(head)) this.#reattach(subscription);
+    }
+  }
+
+  #toolRequest(request) {
+    const key = `${request.conversation} ${request.call}`;
+    const asked = this.#calls.get(key);
+    if (!asked) {
+      this.#calls.set(key, { turn: request.turn, id: null });
+      this.#notice("tool", { request });
+    } else if (asked.id !== null) {
+      this.again(asked.id);
+    }
+  }
+
+  #forgetCalls(conversation, turn) {
+    for (const [key, asked] of this.#calls) {
+      if (key.startsWith(`${conversation} `) && asked.turn === turn) this.#calls.delete(key);
+    }
+  }
+}

@@ -1,0 +1,416 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { ChatClient } from "../../client_demo/web/client.js";
+import { Clock, counter, Network, WELCOME } from "./doubles.mjs";
+
+const URL = "ws://host/v1/chat";
+
+function setUp(options = {}) {
+  const network = new Network();
+  const clock = new Clock();
+  const replies = [];
+  const client = new ChatClient({
+    url: URL,
+    WebSocket: network.WebSocket,
+    newId: counter("id"),
+    random: () => 0.5,
+    clock,
+    handlers: { reply: (command, reply) => replies.push([command.id, reply]) },
+    ...options,
+  });
+  return { network, clock, client, replies };
+}
+
+function greet({ network }, welcome = WELCOME) {
+  network.socket.accept();
+  network.socket.deliver(welcome);
+  return network.socket;
+}
+
+function online(options) {
+  const world = setUp(options);
+  world.client.start();
+  return { ...world, socket: greet(world) };
+}
+
+function opened(options) {
+  const world = online(options);
+  const conversation = world.client.open("c");
+  attach(world.socket);
+  return { ...world, conversation };
+}
+
+function attach(socket, members = {}) {
+  const { id, conversation } = socket.last("open");
+  socket.deliver({
+    type: "reply", re: id, ok: true, outcome: "replay", conversation, epoch: "e", head: 0, oldest: 1, ...members,
+  });
+}
+
+const message = (seq, id = `s${seq}`) => ({
+  type: "message", conversation: "c", seq, id, role: "user", content: "hi", by: "me", at: "",
+});
+const start = (seq, answers) => ({
+  type: "start", conversation: "c", seq, turn: seq, message: answers, model: "m", request_id: "r", at: "",
+});
+const delta = (seq, text, more) => ({ type: "delta", conversation: "c", seq, turn: 2, text, ...more });
+
+test("hello comes first, with the token where there is one", () => {
+  const { client, network } = setUp({ token: () => "T" });
+  client.start();
+  assert.deepEqual(network.socket.protocols, ["wsserver.v1"]);
+  client.send("c", "early");
+  network.socket.accept();
+  assert.deepEqual(network.socket.sent.map((frame) => frame.type), ["hello"]);
+  assert.equal(network.socket.sent[0].token, "T");
+  assert.equal(network.socket.sent[0].protocol, 1);
+});
+
+test("what was given before the welcome goes out after it, opens first", () => {
+  const world = setUp();
+  world.client.start();
+  world.client.open("c", { model: "m" });
+  const { id } = world.client.send("c", "hi");
+  const socket = greet(world);
+  assert.deepEqual(socket.commands.slice(1).map((frame) => frame.type), ["open", "send"]);
+  assert.deepEqual(socket.last("open").config, { model: "m" });
+  assert.equal(socket.last("send").id, id);
+});
+
+test("a send is shown at once, and once, whatever comes first", () => {
+  const { client, socket, conversation } = opened();
+  const { id } = client.send("c", "hi");
+  assert.deepEqual([...conversation.sends.keys()], [id]);
+  assert.equal(conversation.busy, true);
+  socket.deliver(message(1, id));
+  assert.equal(conversation.sends.size, 0);
+  assert.equal(conversation.fold.items.length, 1);
+  socket.deliver({ type: "reply", re: id, ok: true, outcome: "started", seq: 1 });
+  assert.equal(conversation.fold.items.length, 1);
+});
+
+test("after a cut it opens from its cursor and sends again under the same id", async () => {
+  const { client, socket, network, clock, replies } = opened();
+  const { id, replied } = client.send("c", "hi");
+  socket.deliver(message(1, id), start(2, 1), delta(3, "a"));
+  socket.cut();
+  assert.equal(client.status.state, "waiting");
+  clock.pass(1_000);
+  assert.equal(network.sockets.length, 2);
+  const second = greet({ network });
+  const [, open, send] = second.commands;
+  assert.equal(open.type, "open");
+  assert.equal(open.epoch, "e");
+  assert.equal(open.after, 3);
+  assert.deepEqual(send, socket.last("send"));
+  const reply = { type: "reply", re: id, ok: true, outcome: "started", duplicate: true };
+  second.deliver(reply);
+  second.cut();
+  clock.pass(60_000);
+  assert.deepEqual(greet({ network }).commands.map((frame) => frame.type), ["hello", "open"]);
+  assert.deepEqual(await replied, reply);
+  assert.equal(replies.length, 1);
+});
+
+test("numbers that were had are dropped, and a gap makes it open again", () => {
+  const { socket, conversation } = opened();
+  socket.deliver(message(1), start(2, 1), delta(3, "a"), delta(3, "a"), delta(2, "x"));
+  assert.equal(conversation.fold.turns.get(2).text, "a");
+  socket.deliver(delta(5, "lost its 4"));
+  const open = socket.last("open");
+  assert.equal(open.after, 3);
+  socket.deliver(delta(6, "void until the verdict"));
+  assert.equal(conversation.fold.turns.get(2).text, "a");
+  attach(socket, { head: 6 });
+  socket.deliver(delta(6, "bcd", { first: 4 }));
+  assert.equal(conversation.fold.turns.get(2).text, "abcd");
+});
+
+test("a merged frame that overlaps does not fit", () => {
+  const { socket, conversation } = opened();
+  socket.deliver(message(1), start(2, 1), delta(3, "a"), delta(4, "ab", { first: 3 }));
+  assert.equal(conversation.fold.turns.get(2).text, "a");
+  assert.equal(socket.last("open").after, 3);
+});
+
+test("a gap that opening again does not close costs the connection, not for ever", () => {
+  const { socket, clock, network, client } = opened();
+  socket.deliver(message(1));
+  for (let i = 0; i < 4; i += 1) {
+    socket.deliver(delta(9, "x"));
+    if (socket.closedBy === null) attach(socket);
+  }
+  assert.equal(socket.closedBy, "client");
+  assert.equal(client.status.state, "waiting");
+  clock.pass(2_000);
+  assert.equal(network.sockets.length, 2);
+});
+
+test("a reset drops what was there before the first new event", () => {
+  const { socket, clock, network, conversation } = opened();
+  socket.deliver(message(1), start(2, 1), delta(3, "old"));
+  socket.cut();
+  clock.pass(1_000);
+  const second = greet({ network });
+  attach(second, { outcome: "reset", reason: "expired", oldest: 8, head: 8 });
+  assert.equal(conversation.fold.items.length, 0);
+  second.deliver(message(8));
+  assert.deepEqual(conversation.fold.items.map((item) => item.seq), [8]);
+});
+
+test("a conversation that the server lost begins anew", () => {
+  const { socket, clock, network, conversation } = opened();
+  socket.deliver(message(1));
+  socket.cut();
+  clock.pass(1_000);
+  const second = greet({ network });
+  const error = { code: "conversation_not_found", message: "", retryable: false };
+  second.deliver({ type: "reply", re: second.last("open").id, ok: false, error });
+  assert.equal(second.last("open").after, undefined);
+  attach(second, { outcome: "created" });
+  assert.equal(conversation.fold.items.length, 0);
+  assert.equal(conversation.error, null);
+});
+
+test("heads in heartbeats show a loss the second time", () => {
+  const { socket } = opened();
+  const ping = { type: "ping", t: 1, heads: { c: 1, other: 7 } };
+  const opens = () => socket.sent.filter((frame) => frame.type === "open").length;
+  socket.deliver(ping);
+  assert.equal(opens(), 1);
+  socket.deliver(ping);
+  assert.equal(opens(), 2);
+});
+
+test("closes are obeyed", () => {
+  for (const code of [1000, 1003, 1007, 4400, 4401, 4403, 4406, 4408]) {
+    const { socket, clock, network, client } = online();
+    socket.cut(code);
+    assert.equal(client.status.state, "stopped", `${code}`);
+    assert.equal(client.status.code, code);
+    clock.pass(3_600_000);
+    assert.equal(network.sockets.length, 1, `${code}`);
+  }
+  for (const code of [1001, 1006, 1009, 1011, 1012, 1013, 4508, 4513, 4529]) {
+    const { socket, clock, network } = online();
+    socket.cut(code);
+    clock.pass(999);
+    assert.equal(network.sockets.length, 1, `${code}`);
+    clock.pass(1);
+    assert.equal(network.sockets.length, 2, `${code}`);
+  }
+  const { socket, clock, network } = online();
+  socket.cut(4601);
+  clock.pass(0);
+  assert.equal(network.sockets.length, 2);
+});
+
+test("a goaway's wait is the least, with jitter on top", () => {
+  const { socket, clock, network } = online();
+  socket.deliver({ type: "goaway", deadline_ms: 10_000, reconnect_after_ms: 5_000, reason: "restart" });
+  socket.cut(1012);
+  clock.pass(5_999);
+  assert.equal(network.sockets.length, 1);
+  clock.pass(1);
+  assert.equal(network.sockets.length, 2);
+});
+
+test("waits double to a cap, and start over only after a stable time", () => {
+  const { client, clock, network } = setUp();
+  client.start();
+  const waits = () => {
+    network.socket.cut();
+    const [wait] = clock.waits;
+    clock.pass(wait);
+    return wait;
+  };
+  assert.deepEqual(Array.from({ length: 7 }, waits), [1, 2, 4, 8, 15, 15, 15].map((s) => s * 1_000));
+  greet({ network });
+  clock.pass(29_000);
+  assert.equal(waits(), 15_000);
+  greet({ network });
+  for (let i = 0; i < 31; i += 1) {
+    clock.pass(1_000);
+    network.socket.deliver({ type: "ping", t: i, heads: {} });
+  }
+  assert.equal(waits(), 1_000);
+});
+
+test("a server that does not welcome is given up", () => {
+  const { client, clock, network } = setUp();
+  client.start();
+  network.socket.accept();
+  clock.pass(10_000);
+  assert.equal(network.socket.closedBy, "client");
+  assert.equal(client.status.state, "waiting");
+});
+
+test("silence is asked about, and only a dead socket is dropped", () => {
+  const { socket, clock, client } = online();
+  const pong = () => socket.deliver({ type: "pong", t: socket.last("ping").t, server_time: "" });
+  for (let i = 0; i < 20; i += 1) {
+    clock.pass(20_000);
+    pong();
+  }
+  assert.equal(socket.closedBy, null);
+  assert.equal(client.status.rttMs, 0);
+  clock.pass(75_000);
+  assert.equal(socket.closedBy, "client");
+});
+
+test("a hidden page makes no verdict; a visible one asks once", () => {
+  let hidden = true;
+  const { socket, clock, client } = online({ hidden: () => hidden });
+  clock.pass(5 * 60_000);
+  assert.equal(socket.closedBy, null);
+  hidden = false;
+  const pings = socket.sent.length;
+  client.wake();
+  assert.equal(socket.sent.length, pings + 1);
+  clock.pass(1);
+  socket.deliver({ type: "pong", t: socket.last("ping").t, server_time: "" });
+  clock.pass(5_000);
+  assert.equal(socket.closedBy, null);
+});
+
+test("wake ends a wait", () => {
+  const { socket, client, network } = online();
+  socket.cut();
+  client.wake();
+  assert.equal(network.sockets.length, 2);
+});
+
+test("drop cuts the socket and comes back after the time it was told", () => {
+  const { client, clock, network } = opened();
+  client.drop(1_500);
+  assert.equal(client.status.state, "waiting");
+  clock.pass(2_499);
+  assert.equal(network.sockets.length, 1);
+  clock.pass(1);
+  assert.equal(network.sockets.length, 2);
+});
+
+test("frames of a socket that was given up are void", () => {
+  const { client, socket, conversation } = opened();
+  client.drop();
+  socket.deliver(message(1));
+  socket.onclose({ code: 4401 });
+  assert.equal(conversation.fold.items.length, 0);
+  assert.equal(client.status.state, "waiting");
+});
+
+test("an interrupt says what was seen", () => {
+  const { client, socket } = opened();
+  client.interrupt("c", { turn: 2, seenSeq: 7 });
+  const { id, ...frame } = socket.last("interrupt");
+  assert.ok(id);
+  assert.deepEqual(frame, { type: "interrupt", conversation: "c", turn: 2, seen_seq: 7, keep: "seen" });
+});
+
+test("a refused send keeps its text and its id", () => {
+  const { client, socket, conversation } = opened();
+  const { id } = client.send("c", "hi", { policy: "reject" });
+  const error = { code: "busy", message: "A turn runs.", retryable: true };
+  socket.deliver({ type: "reply", re: id, ok: false, error });
+  assert.deepEqual(conversation.sends.get(id).error, error);
+  assert.equal(conversation.busy, false);
+  const first = socket.last("send");
+  client.sendAgain("c", id);
+  assert.notEqual(socket.last("send"), first);
+  assert.deepEqual(socket.last("send"), first);
+  assert.equal(conversation.sends.get(id).error, null);
+  client.discard("c", id);
+  assert.equal(conversation.sends.size, 0);
+});
+
+test("draining holds a send for the next connection, a rate limit for its time", () => {
+  const { client, socket, clock, network } = opened();
+  const { id } = client.send("c", "hi");
+  const refuse = (target, code, more) =>
+    target.deliver({ type: "reply", re: id, ok: false, error: { code, message: "", retryable: true, ...more } });
+  refuse(socket, "rate_limited", { retry_after_ms: 700 });
+  clock.pass(700);
+  assert.equal(socket.sent.filter((frame) => frame.type === "send").length, 2);
+  refuse(socket, "draining");
+  socket.cut(1012);
+  clock.pass(1_000);
+  assert.equal(greet({ network }).last("send").id, id);
+});
+
+test("sends outlive the page until they are replied to", () => {
+  let kept = [];
+  const keep = { load: () => kept, save: (frames) => (kept = structuredClone(frames)) };
+  const before = opened({ keep });
+  const { id } = before.client.send("c", "hi");
+  const after = setUp({ keep });
+  assert.deepEqual([...after.client.conversations.get("c").sends.keys()], [id]);
+  after.client.start();
+  const socket = greet(after);
+  assert.deepEqual(socket.commands.map((frame) => frame.type), ["hello", "open", "send"]);
+  assert.equal(socket.last("send").id, id);
+  socket.deliver({ type: "reply", re: id, ok: true, outcome: "started" });
+  assert.deepEqual(kept, []);
+});
+
+const request = (call, more) => ({
+  type: "tool_request", conversation: "c", turn: 2, call, name: "f", arguments: { n: 2 },
+  deadline_ms: 1_000, redelivered: false, ...more,
+});
+
+test("a tool runs once per call; its result is given until the server has it", async () => {
+  let runs = 0;
+  const tools = { f: { description: "d", parameters: {}, run: ({ n }) => ((runs += 1), n * 2) } };
+  const { client, socket, clock, network } = opened({ tools });
+  assert.deepEqual(socket.last("open").handles, ["f"]);
+  assert.deepEqual(client.toolDeclarations, [{ name: "f", description: "d", parameters: {} }]);
+  socket.deliver(request("x"), request("x", { redelivered: true }));
+  await Promise.resolve();
+  const result = socket.last("tool_result");
+  assert.deepEqual(result, { type: "tool_result", id: result.id, conversation: "c", call: "x", output: 4 });
+  socket.cut();
+  clock.pass(1_000);
+  const second = greet({ network });
+  assert.deepEqual(second.last("tool_result"), result);
+  attach(second);
+  second.deliver(request("x", { redelivered: true }));
+  await Promise.resolve();
+  assert.equal(runs, 1);
+});
+
+test("what a tool throws is an error result; nothing at all is null", async () => {
+  const tools = {
+    f: { run: () => { throw new Error("no such place"); } },
+    g: { run: async () => undefined },
+  };
+  const { socket } = opened({ tools });
+  socket.deliver(request("x"), request("y", { name: "g" }), request("z", { name: "unknown" }));
+  await new Promise(setImmediate);
+  const results = socket.sent.filter((frame) => frame.type === "tool_result");
+  assert.deepEqual(Object.fromEntries(results.map(({ call, output, error }) => [call, output ?? error ?? null])).x, { message: "no such place" });
+  assert.equal(results.find(({ call }) => call === "y").output, null);
+  assert.ok(results.find(({ call }) => call === "z").error.message);
+});
+
+test("the window opens when what arrived is painted", () => {
+  const { client, socket } = opened({ windowBytes: 1_000 });
+  assert.equal(socket.last("open").window_bytes, 1_000);
+  socket.deliver(message(1));
+  client.painted("c");
+  assert.equal(socket.last("ack"), undefined);
+  socket.deliver(start(2, 1), delta(3, "x".repeat(300)));
+  client.painted("c");
+  assert.equal(socket.last("ack").seq, 3);
+  client.painted("c");
+  assert.equal(socket.sent.filter((frame) => frame.type === "ack").length, 1);
+});
+
+test("a fault without a command is in the status until the next welcome", () => {
+  const { socket, client, clock, network } = online();
+  socket.deliver({ type: "error", code: "unauthorized", message: "No.", retryable: false });
+  assert.equal(client.status.error.code, "unauthorized");
+  socket.cut(1011);
+  clock.pass(1_000);
+  greet({ network });
+  assert.equal(client.status.error, null);
+});
