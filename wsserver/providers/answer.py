@@ -1,0 +1,166 @@
+"""One answer of a model while it is put together.
+
+It takes what the events or the body of an upstream's answer say, passes each delta
+on as it is, and knows in the end how the answer ended. `chat_decoder` feeds it.
+"""
+
+from typing import Final
+
+from wsserver.engine.model import (
+    Failure,
+    Finished,
+    ModelEvent,
+    Reasoning,
+    Refusal,
+    Text,
+    Usage,
+)
+from wsserver.providers.channel import Channel, Kind
+from wsserver.providers.chunks import Choice, Chunk, Delta
+from wsserver.providers.finish_reasons import read_finish_reason, settle
+from wsserver.providers.lenient import NO_REASON, CallPiece, Reading, Said
+from wsserver.providers.surrogates import clean
+from wsserver.providers.tool_calls import ToolCalls
+from wsserver.providers.usage import read_usage
+
+_MAX_WORD_CHARS: Final = 64
+
+
+class Answer:
+    """Makes model events; each method appends its events to `out`."""
+
+    def __init__(self) -> None:
+        self._text = Channel(Text)
+        self._reasoning = Channel(Reasoning)
+        self._refusal = Channel(Refusal)
+        self._calls = ToolCalls()
+        # The last finish reason, in the upstream's word.
+        self._word = ""
+        self._usage: Usage | None = None
+        self._failure: Failure | None = None
+        # Whether something looked like an answer of another API.
+        self._foreign = False
+
+    @property
+    def failed(self) -> bool:
+        """Whether the answer ends with an error, whatever else comes."""
+        return self._failure is not None
+
+    def fail(self, failure: Failure) -> None:
+        """Keeps the first fault, but one that says why goes before one that doesn't."""
+        if self._failure is None or self._failure.message == NO_REASON:
+            self._failure = failure
+
+    def add_chunk(self, chunk: Chunk, out: list[ModelEvent]) -> None:
+        """Takes an event of the plain shape."""
+        for position, choice in enumerate(chunk.choices or ()):
+            if (position if choice.index is None else choice.index) == 0:
+                self._add_choice(choice, out)
+        if chunk.usage:
+            self._usage = read_usage(chunk.usage) or self._usage
+
+    def add_reading(self, reading: Reading, out: list[ModelEvent]) -> None:
+        """Takes an event or a body of any other shape."""
+        for said in reading.deltas:
+            for kind, text in said.pieces:
+                self._channel(kind).push(text, out)
+            for piece in said.calls:
+                self._add_call(piece, out)
+        for said in reading.snapshots:
+            self._add_snapshot(said, out)
+        if reading.finish_reason:
+            self._take_word(reading.finish_reason)
+        self._usage = reading.usage or self._usage
+        self._foreign |= reading.is_foreign
+        if reading.failure is not None:
+            self.fail(reading.failure)
+
+    def finish(self, out: list[ModelEvent], *, is_done: bool) -> None:
+        """Ends the answer; nothing may be added after it.
+
+        Args:
+            out: Gets what was held back, then `Finished`.
+            is_done: Whether the upstream marked the end of its answer.
+        """
+        said = self._text or self._reasoning or self._refusal or self._calls
+        for channel in (self._reasoning, self._text, self._refusal):
+            channel.flush(out)
+        fragments, calls = self._calls.finish()
+        out.extend(fragments)
+        reason = settle(self._word, is_done=is_done, has_calls=bool(calls))
+        if reason == "stop" and self._foreign and not said:
+            self.fail(
+                Failure(
+                    code="upstream_error",
+                    message="The upstream answered in the format of another API.",
+                    retryable=False,
+                )
+            )
+        out.append(
+            Finished(
+                reason="error" if self._failure else reason,
+                upstream_reason=self._word or None,
+                calls=calls,
+                usage=self._usage,
+                failure=self._failure,
+            )
+        )
+
+    def _add_choice(self, choice: Choice, out: list[ModelEvent]) -> None:
+        delta = choice.delta
+        if delta is not None:
+            if delta.reasoning_content or delta.reasoning or delta.thinking:
+                self._add_thoughts(delta, out)
+            if delta.content:
+                self._text.push_clean(delta.content, out)
+            if delta.refusal:
+                self._refusal.push_clean(delta.refusal, out)
+            if delta.tool_calls:
+                self._add_calls(delta, out)
+        if choice.finish_reason:
+            self._take_word(choice.finish_reason)
+        if choice.usage:
+            self._usage = read_usage(choice.usage) or self._usage
+
+    def _add_thoughts(self, delta: Delta, out: list[ModelEvent]) -> None:
+        """Adds thinking, once where several members carry the same."""
+        texts = (delta.reasoning_content, delta.reasoning, delta.thinking)
+        for text in dict.fromkeys(texts):
+            if text:
+                self._reasoning.push_clean(text, out)
+
+    def _add_calls(self, delta: Delta, out: list[ModelEvent]) -> None:
+        for position, call in enumerate(delta.tool_calls or ()):
+            function = call.function
+            piece = CallPiece(
+                label=call.index,
+                id=call.id or "",
+                name=(function and function.name) or "",
+                arguments=(function and function.arguments) or "",
+                own=position > 0,
+            )
+            self._add_call(piece, out)
+
+    def _add_call(self, piece: CallPiece, out: list[ModelEvent]) -> None:
+        fragment = self._calls.push(piece)
+        if fragment is not None:
+            out.append(fragment)
+
+    def _add_snapshot(self, said: Said, out: list[ModelEvent]) -> None:
+        for kind in (Reasoning, Text, Refusal):
+            whole = "".join(text for of, text in said.pieces if of is kind)
+            self._channel(kind).replace(clean(whole), out)
+        for position, piece in enumerate(said.calls):
+            fragment = self._calls.replace(position, piece)
+            if fragment is not None:
+                out.append(fragment)
+
+    def _channel(self, kind: Kind) -> Channel:
+        if kind is Text:
+            return self._text
+        return self._reasoning if kind is Reasoning else self._refusal
+
+    def _take_word(self, word: str) -> None:
+        self._word = clean(word)[:_MAX_WORD_CHARS]
+        if read_finish_reason(word) == "error":
+            self.fail(Failure(code="upstream_error", message=NO_REASON, retryable=True))
