@@ -8,6 +8,7 @@ from msgspec import Struct
 from protocol.content import Tool
 from protocol.events import InvalidCall, ToolCallEvent, ToolResultEvent, ToolStatus
 from wsserver.engine.actions import Action, Append, AskTool
+from wsserver.engine.deadlines import NEVER
 from wsserver.engine.model import Call
 from wsserver.engine.moments import timestamp
 
@@ -150,9 +151,9 @@ class Batch:
             actions += self.settle(name, "cancelled", note, "server")[1]
         return actions
 
-    def deadline(self) -> float | None:
-        """Returns the earliest deadline of an open call."""
-        return min((call.deadline for call in self.open.values()), default=None)
+    def deadline(self) -> float:
+        """Returns the earliest deadline of an open call, infinity for none."""
+        return min((call.deadline for call in self.open.values()), default=NEVER)
 
     def _open(self, name: str, call: Call, tool: Tool | None, now: float) -> OpenCall:
         patience: float | None = self._times.default

@@ -36,6 +36,7 @@ from wsserver.engine.actions import (
     CloseModel,
     ShowWaiting,
 )
+from wsserver.engine.deadlines import NEVER, Deadlines, Patience
 from wsserver.engine.model import (
     CallFragment,
     Failure,
@@ -50,18 +51,14 @@ from wsserver.engine.timing import Stopwatch
 from wsserver.engine.tools import Batch, Settling, ToolTimes
 from wsserver.engine.usage import Tally
 
-WAITING_EVERY_SECONDS = 10.0
-
-_KINDS = {Text: "delta", Reasoning: "reasoning", Refusal: "refusal"}
+_KINDS: dict[type, str] = {Text: "delta", Reasoning: "reasoning", Refusal: "refusal"}
 
 
 class TurnLimits(Struct, frozen=True, kw_only=True):
     """What a turn may take.
 
     Attributes:
-        turn_seconds: From its start to its end.
-        first_token_seconds: From a request to its first token.
-        idle_seconds: Silence of a stream that had begun.
+        patience: How long it waits.
         tool_times: How long tool calls may take.
         turn_bytes: Text of all kinds together, in UTF-8.
         rounds: Model calls that may ask for tools.
@@ -69,9 +66,7 @@ class TurnLimits(Struct, frozen=True, kw_only=True):
         call_bytes: Arguments of one call.
     """
 
-    turn_seconds: float = 600.0
-    first_token_seconds: float = 60.0
-    idle_seconds: float = 30.0
+    patience: Patience = Patience()
     tool_times: ToolTimes = ToolTimes()
     turn_bytes: int = 4 * 2**20
     rounds: int = 16
@@ -110,13 +105,8 @@ class Turn:
         self._batch = Batch(turn, limits.tool_times)
         self._watch = Stopwatch(accepted_at=accepted_at, started_at=now)
         self._tally = Tally()
-        self._ends_at = now + limits.turn_seconds
-        self._abandon_at: float | None = None
+        self._deadlines = Deadlines(limits.patience, now)
         self._waiting_since = accepted_at
-        self._waiting_at = now + WAITING_EVERY_SECONDS
-        self._called_at = now
-        self._active_at = now
-        self._retry_at = now
         self._attempt = 0
         self._rounds = 0
         self._calls = 0
@@ -129,7 +119,7 @@ class Turn:
         """The request goes out; answers a `CallModel`."""
         self.phase = "connecting"
         self.shown = False
-        self._called_at = self._active_at = now
+        self._deadlines.called(now)
         self._attempt += 1
         self._tally.called(prompt_bytes)
         self._watch.called(now)
@@ -138,32 +128,33 @@ class Turn:
         """The upstream answered with headers."""
         if self.phase == "connecting":
             self.phase = "waiting_first_token"
-            self._active_at = now
+            self._deadlines.active_at = now
 
     def feed(
         self, events: Sequence[ModelEvent], now: float, wall: float, jitter: float
     ) -> list[Action]:
         """Takes what one read of the upstream held; neighbours become one."""
-        self._active_at = now
+        self._deadlines.active_at = now
         if self.phase in ("stopping", "ended") or not events:
             return []
         actions: list[Action] = []
-        kind, texts = "", []
+        kind = ""
+        texts: list[str] = []
         for event in events:
-            found = _KINDS.get(type(event))
-            if found is not None:
+            if isinstance(event, Text | Reasoning | Refusal):
+                found = _KINDS[type(event)]
                 if found != kind and texts:
                     self._text(actions, kind, texts, now)
                     texts = []
                 kind = found
-                texts.append(event.text)  # pyright: ignore[reportAttributeAccessIssue]
+                texts.append(event.text)
                 continue
             if texts:
                 self._text(actions, kind, texts, now)
                 texts = []
             if isinstance(event, CallFragment):
                 self._fragment(actions, event, now)
-            elif isinstance(event, Finished):
+            else:
                 actions += self._finished(event, now, wall, jitter)
         if texts:
             self._text(actions, kind, texts, now)
@@ -257,58 +248,35 @@ class Turn:
 
     def detached(self, grace_seconds: float | None, now: float) -> None:
         """The last viewer is gone; None means that nobody minds."""
-        self._abandon_at = None if grace_seconds is None else now + grace_seconds
+        at = NEVER if grace_seconds is None else now + grace_seconds
+        self._deadlines.abandon_at = at
 
     def attached(self) -> None:
         """There is a viewer again."""
-        self._abandon_at = None
+        self._deadlines.abandon_at = NEVER
 
     # Time
 
     def deadline(self) -> float:
         """Returns when `time` has something to do, at the latest."""
-        times = [self._ends_at]
-        if self._abandon_at is not None:
-            times.append(self._abandon_at)
-        match self.phase:
-            case "connecting" | "waiting_first_token":
-                times += [self._silent_at(), self._waiting_at]
-            case "streaming":
-                times.append(self._active_at + self._limits.idle_seconds)
-            case "retry_wait":
-                times += [self._retry_at, self._waiting_at]
-            case "waiting_tools":
-                deadline = self._batch.deadline()
-                if deadline is not None:
-                    times.append(deadline)
-            case _:
-                return float("inf")
-        return min(times)
+        return self._deadlines.next(self.phase, self._batch.deadline())
 
     def time(self, now: float) -> list[Action]:
         """Does what is due."""
-        if self.phase in ("stopping", "ended"):
-            return []
-        if self._abandon_at is not None and now >= self._abandon_at:
-            return self.stop(reason="abandoned", by="server", now=now)
-        if now >= self._ends_at:
-            return self.stop(reason="turn_timeout", by="server", now=now)
-        match self.phase:
-            case "streaming":
-                if now >= self._active_at + self._limits.idle_seconds:
-                    return self.stop(reason="upstream_stalled", by="server", now=now)
-            case "connecting" | "waiting_first_token":
-                if now >= self._silent_at():
-                    return self._silent(now)
-            case "retry_wait":
-                if now >= self._retry_at:
-                    self.phase = "connecting"
-                    return [CallModel()]
-            case "waiting_tools":
+        match self._deadlines.due(self.phase, self._batch.deadline(), now):
+            case "abandoned" | "turn_timeout" | "upstream_stalled" as reason:
+                return self.stop(reason=reason, by="server", now=now)
+            case "silent":
+                return self._silent(now)
+            case "retry":
+                self.phase = "connecting"
+                return [CallModel()]
+            case "tools":
                 return self._batch.expire(now) + self._continue(now)
-            case _:
-                pass
-        return self._show_waiting(now)
+            case "waiting":
+                return self._show_waiting(now)
+            case None:
+                return []
 
     @property
     def first_token_seconds(self) -> float | None:
@@ -317,27 +285,17 @@ class Turn:
 
     # Inside
 
-    def _silent_at(self) -> float:
-        """A first token is overdue; comments of the upstream put it off."""
-        return max(
-            self._called_at + self._limits.first_token_seconds,
-            self._active_at + self._limits.idle_seconds
-            if self._active_at > self._called_at
-            else 0,
-        )
-
     def _silent(self, now: float) -> list[Action]:
         failure = Failure(
             code="upstream_timeout",
-            message=f"The model gave no token within {now - self._called_at:.0f} s.",
+            message=f"The model gave no token within {now - self._deadlines.called_at:.0f} s.",
             retryable=True,
         )
         return self.fail(failure, now)
 
     def _show_waiting(self, now: float) -> list[Action]:
-        if now < self._waiting_at or self.phase in ("stopping", "ended", "streaming"):
-            return []
-        self._waiting_at = now + WAITING_EVERY_SECONDS
+        assert self.phase not in ("stopping", "ended"), "nothing is due any more"
+        self._deadlines.shown_waiting(now)
         elapsed = int((now - self._waiting_since) * 1000)
         return [ShowWaiting(self.phase, elapsed)]
 
@@ -417,7 +375,7 @@ class Turn:
         self._watch.tools_ended(now)
         self._attempt = 0
         self.phase = "connecting"
-        self._called_at = self._active_at = now
+        self._deadlines.called(now)
         return [CallModel()]
 
     def _failed(self, failure: Failure, now: float, jitter: float) -> list[Action]:
@@ -425,7 +383,7 @@ class Turn:
             wait = next_attempt(failure, self._attempt, jitter=jitter)
             if wait is not None:
                 self.phase = "retry_wait"
-                self._retry_at = now + wait
+                self._deadlines.retry_at = now + wait
                 return []
         return self._end(_Ending(status="failed", error=failure), now)
 

@@ -119,7 +119,7 @@ class Committer:
             self._deletes = deletes | self._deletes
             self._metrics.commit_failed()
             if not self.failing:
-                log.error("store_failing", error=str(error))
+                log.warning("store_failing", error=str(error))
             self.failing = True
             self.on_failure()
             return False

@@ -110,8 +110,10 @@ class Store(Protocol):
         ...
 
     async def receipts(self, key: str, since: float, limit: int) -> list[Receipt]:
-        """Returns the newest receipts, oldest first: those at or after `since`
-        and at least the newest `limit` of each principal."""
+        """Returns the newest receipts, oldest first.
+
+        Those at or after `since`, and at least the newest `limit` of each principal.
+        """
         ...
 
     async def live(self) -> list[str]:
@@ -128,8 +130,10 @@ class Store(Protocol):
         ...
 
     async def idle(self, before: float, limit: int) -> list[str]:
-        """Returns keys, at most `limit`, that are not live and were last
-        written before `before`."""
+        """Returns keys of conversations in which nothing happens any more.
+
+        At most `limit`, not live, and last written before `before`.
+        """
         ...
 
     async def close(self) -> None:

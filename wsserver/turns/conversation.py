@@ -8,7 +8,7 @@ replies) waits for the store; what happens in here does not.
 from collections.abc import Callable
 from typing import assert_never
 
-from protocol.commands import Configure, Interrupt, Send, ToolResult
+from protocol.commands import Command, Configure, Interrupt, Send, ToolResult
 from protocol.content import Config
 from protocol.control import Reply
 from protocol.events import ConfigEvent, MessageEvent
@@ -112,15 +112,26 @@ class Conversation:
         Raises:
             CommandError: It was refused; nothing changed.
         """
-        known = self._receipts.find(principal.name, command)
+        known = self.recall(command, principal)
         if known is not None:
-            return Applied(reply=known, through=self.log.head)
+            return known
         applied = self._apply(command, principal, viewer)
-        at = self._services.clock.wall()
-        self.log.remember(
-            self._receipts.add(principal.name, command, applied.reply, at)
-        )
+        self.keep(command, principal, applied.reply)
         return applied
+
+    def recall(self, command: Command, principal: Principal) -> Applied | None:
+        """Returns what came of a command that was applied before.
+
+        Raises:
+            CommandError: Its id was used for another content.
+        """
+        known = self._receipts.find(principal.name, command)
+        return None if known is None else Applied(reply=known, through=self.log.head)
+
+    def keep(self, command: Command, principal: Principal, reply: Reply) -> None:
+        """Keeps the receipt of a command that was applied."""
+        at = self._services.clock.wall()
+        self.log.remember(self._receipts.add(principal.name, command, reply, at))
 
     def tool_progress(self, call: str) -> None:
         """Extends an open call's deadline; ignored for any other."""
@@ -303,6 +314,8 @@ class Conversation:
         active[self._space] -= 1
         if not active[self._space]:
             del active[self._space]
+        if not active:
+            self._services.quiet.set()
         self._last, self.turn = self.turn, None
         self.state.running = 0
         self.log.compact_soon()

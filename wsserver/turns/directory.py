@@ -8,10 +8,12 @@ from collections.abc import Callable
 
 import anyio
 import structlog
+from msgspec import Struct
 
 from protocol.commands import Delete, Fork
 from protocol.content import Config
 from protocol.control import Reply
+from protocol.events import ConfigEvent
 from wsserver.auth.principal import Principal
 from wsserver.engine.conversation import ConversationState, dump, load
 from wsserver.log.committer import Committer
@@ -32,13 +34,33 @@ READ_BYTES = 262_144
 RECEIPT_SECONDS = 86_400.0
 
 
+class Retention(Struct, frozen=True, kw_only=True):
+    """How much of a conversation is kept; None is no limit.
+
+    Attributes:
+        seconds: Turns that were stored longer ago are dropped, and conversations
+            in which nothing happened since.
+        bytes: The oldest turns beyond this size are dropped.
+    """
+
+    seconds: float | None = None
+    bytes: int | None = None
+
+
 class Directory:
     """Finds, makes, forks and deletes conversations."""
 
-    def __init__(self, store: Store, committer: Committer, services: Services) -> None:
+    def __init__(
+        self,
+        store: Store,
+        committer: Committer,
+        services: Services,
+        retention: Retention = Retention(),
+    ) -> None:
         self._store = store
         self._committer = committer
         self._services = services
+        self._retention = retention
         self._loaded: dict[str, Conversation] = {}
         self._loading: dict[str, anyio.Event] = {}
         committer.on_failure = self._store_failed
@@ -103,6 +125,9 @@ class Directory:
             CommandError: The turn has not ended, or the new id is in use.
             StoreError: The store can't be read.
         """
+        known = source.recall(command, principal)
+        if known is not None:
+            return known
         check_open(self._services)
         entries = await source.log.whole(READ_BYTES)
         through = end_of_turn(entries, command.through)
@@ -122,12 +147,15 @@ class Directory:
                 param="$.new",
             )
         copied, state = copy(entries, through, name)
-        if state.config == Config():
-            state.config = source.state.config
         made = self._new(key, self._new_meta(), state)
         made.log.adopt(copied)
-        reply = Reply(re=command.id, ok=True, outcome="created", conversation=name)
+        if state.config == Config() != source.state.config:
+            state.config = source.state.config
+            made.log.append(ConfigEvent, config=state.config)
+        made.log.touch()
         await made.log.until_stored(made.log.head)
+        reply = Reply(re=command.id, ok=True, outcome="created", conversation=name)
+        source.keep(command, principal, reply)
         return Applied(reply=reply, through=0)
 
     async def delete(self, key: str, command: Delete, principal: Principal) -> Applied:
@@ -173,24 +201,35 @@ class Directory:
         with anyio.move_on_after(1.0):
             await self._quiet()
 
-    async def retain(self, before: float, keep_bytes: int, limit: int = 100) -> int:
-        """Applies retention once: drops what is older, and what is too much.
+    async def retain(self, most: int = 100) -> int:
+        """Applies retention to what is in memory and to what lies idle.
 
-        Returns how many conversations were looked at.
+        A conversation that is neither is trimmed when it is loaded. Returns how
+        many idle conversations were dropped, at most `most` at a time.
 
         Raises:
             StoreError: The store can't be read.
         """
-        keys = await self._store.idle(before, limit)
-        for key in keys:
-            if key not in self._loaded:
-                await self._committer.delete(key)
         for conversation in list(self._loaded.values()):
-            key = conversation.log.key
-            through = await self._store.trim_point(key, before, keep_bytes)
-            if through >= conversation.log.oldest and not conversation.deleted:
-                conversation.log.trim(through)
+            await self._trim(conversation)
+        if self._retention.seconds is None:
+            return 0
+        before = self._services.clock.wall() - self._retention.seconds
+        keys = await self._store.idle(before, most)
+        for key in keys:
+            if key not in self._loaded and key not in self._loading:
+                await self._committer.delete(key)
         return len(keys)
+
+    async def _trim(self, conversation: Conversation) -> None:
+        seconds, most = self._retention.seconds, self._retention.bytes
+        if seconds is None and most is None:
+            return
+        before = 0.0 if seconds is None else self._services.clock.wall() - seconds
+        keep = 2**62 if most is None else most
+        through = await self._store.trim_point(conversation.log.key, before, keep)
+        if through >= conversation.log.oldest and not conversation.deleted:
+            conversation.log.trim(through)
 
     def statistics(self) -> tuple[int, int]:
         """Returns how many conversations are in memory and how many turns run."""
@@ -198,7 +237,8 @@ class Directory:
 
     async def _quiet(self) -> None:
         while self._services.active:
-            await anyio.sleep(0.02)
+            self._services.quiet = anyio.Event()
+            await self._services.quiet.wait()
 
     def _new_meta(self) -> Meta:
         epoch = self._services.clock.token()
@@ -227,10 +267,11 @@ class Directory:
         try:
             if state.last_turn:
                 await conversation.log.load_tail(state.last_turn)
+            await self._trim(conversation)
         except BaseException:
             del self._loaded[key]
             raise
-        if recover(conversation.log, state, self._services.clock) is not None:
+        if recover(conversation.log, state, self._services.clock):
             log.warning("turn_cut_off_by_restart", key=key, turn=state.last_turn)
         return conversation
 

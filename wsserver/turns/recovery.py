@@ -1,5 +1,7 @@
 """What a crash left open is ended: every `start` gets its one `done`."""
 
+from collections.abc import Iterable
+
 import msgspec
 
 from protocol.events import (
@@ -14,7 +16,7 @@ from wsserver.engine.conversation import ConversationState
 from wsserver.engine.timing import Stopwatch
 from wsserver.engine.usage import BYTES_PER_TOKEN
 from wsserver.log.conversation_log import ConversationLog
-from wsserver.log.entry import TEXT_KINDS
+from wsserver.log.entry import TEXT_KINDS, Entry
 from wsserver.turns.clock import Clock
 from wsserver.turns.kept_text import proof
 
@@ -24,65 +26,74 @@ _cut = msgspec.json.Decoder(CutEvent).decode
 _start = msgspec.json.Decoder(StartEvent).decode
 
 
-def recover(log: ConversationLog, state: ConversationState, clock: Clock) -> str | None:
-    """Ends the turn that was running when the process died.
+class _Left:
+    """What a turn that was cut off has left in the log."""
 
-    The log's tail has to hold the turn. Returns the model it called, None if no
-    turn was running.
-    """
-    if not state.running:
-        return None
-    turn = state.running
-    entries = [entry for entry in log.tail(turn) if entry.turn == turn]
-    open_calls: list[str] = []
-    cut: CutEvent | None = None
-    counted = False
-    model_calls = 1
-    tokens = size = 0
-    model = ""
-    for entry in entries:
-        match entry.kind:
-            case "start":
-                model = _start(entry.body).model
-            case "tool_call":
-                call = _call(entry.body)
-                open_calls.append(call.call)
-                model_calls = call.batch + 2
-            case "tool_result":
-                settled = _result(entry.body).call
-                open_calls = [call for call in open_calls if call != settled]
-            case "cut":
-                cut = _cut(entry.body)
-            case "usage":
-                counted = True
-            case kind if kind in TEXT_KINDS:
+    def __init__(self, entries: Iterable[Entry]) -> None:
+        self.model = ""
+        self.open_calls: list[str] = []
+        self.model_calls = 1
+        self.counted = False
+        self.output_tokens = 0
+        self.keep_through: int | None = None
+        tokens = size = 0
+        for entry in entries:
+            if entry.kind in TEXT_KINDS:
                 tokens += entry.seq - entry.first + 1
                 size += len(entry.body)
+            else:
+                self._take(entry)
+        self.output_tokens = max(tokens, -(-size // BYTES_PER_TOKEN))
+
+    def _take(self, entry: Entry) -> None:
+        match entry.kind:
+            case "start":
+                self.model = _start(entry.body).model
+            case "tool_call":
+                call = _call(entry.body)
+                self.open_calls.append(call.call)
+                self.model_calls = call.batch + 1
+            case "tool_result":
+                settled = _result(entry.body).call
+                self.open_calls = [call for call in self.open_calls if call != settled]
+            case "cut":
+                self.keep_through = _cut(entry.body).keep_through
+            case "usage":
+                self.counted = True
             case _:
                 pass
-    if open_calls:
-        model_calls -= 1
-    for call in open_calls:
-        note = "The call was cancelled: the server was restarted."
+
+
+def recover(log: ConversationLog, state: ConversationState, clock: Clock) -> bool:
+    """Ends the turn that was running when the process died, if one was.
+
+    The log's tail has to hold the turn. Returns whether there was one.
+    """
+    if not state.running:
+        return False
+    turn = state.running
+    entries = [entry for entry in log.tail(turn) if entry.turn == turn]
+    left = _Left(entries)
+    for call in left.open_calls:
         log.append(
             ToolResultEvent,
             turn=turn,
             call=call,
             status="cancelled",
-            output=note,
+            output="The call was cancelled: the server was restarted.",
             by="server",
         )
-    if not counted:
+    if not left.counted:
         log.append(
             UsageEvent,
             turn=turn,
             input_tokens=0,
-            output_tokens=max(tokens, -(-size // BYTES_PER_TOKEN)),
+            output_tokens=left.output_tokens,
             estimated=True,
-            model_calls=model_calls,
+            model_calls=left.model_calls,
         )
     now = clock.now()
-    through = log.head if cut is None else cut.keep_through
+    through = log.head if left.keep_through is None else left.keep_through
     log.append(
         DoneEvent,
         turn=turn,
@@ -92,4 +103,4 @@ def recover(log: ConversationLog, state: ConversationState, clock: Clock) -> str
         timing=Stopwatch(accepted_at=now, started_at=now).timing(now, 0),
     )
     state.running = 0
-    return model
+    return True

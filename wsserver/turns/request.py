@@ -7,7 +7,7 @@ from wsserver.engine.model import ModelRequest
 from wsserver.engine.prompt import PromptFold
 from wsserver.turns.services import Target
 
-_ANY_OBJECT = {"type": "object", "properties": {}}
+_ANY_OBJECT: dict[str, Any] = {"type": "object", "properties": {}}
 
 
 def model_request(
@@ -17,7 +17,7 @@ def model_request(
     choice: Any = config.tool_choice or None
     if isinstance(choice, NamedTool):
         choice = {"type": "function", "function": {"name": choice.name}}
-    tools = [
+    tools: list[dict[str, Any]] = [
         {
             "type": "function",
             "function": {

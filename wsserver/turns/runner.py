@@ -5,13 +5,20 @@ turn. The runner is told synchronously of what happens elsewhere (an interrupt, 
 result, a viewer that leaves) and performs the machine's actions at once.
 """
 
+from collections.abc import Sequence
 from typing import Protocol
 
 import anyio
 import structlog
 
 from wsserver.engine.actions import Action, CallModel, CloseModel
-from wsserver.engine.model import Failure, Finished, ModelRequest, UpstreamError
+from wsserver.engine.model import (
+    Failure,
+    Finished,
+    ModelEvent,
+    ModelRequest,
+    UpstreamError,
+)
 from wsserver.engine.turn import Turn
 from wsserver.log.store import StoreError
 from wsserver.turns.services import Services, Target
@@ -117,7 +124,7 @@ class TurnRunner:
             log.info("upstream_refused", code=failure.code, said=failure.upstream_code)
             self.act(self.machine.refused(failure, clock.now(), clock.jitter()))
             if self.machine.phase == "retry_wait":
-                self._services.metrics.upstream_retry(request.model, failure.code)
+                self._services.metrics.upstream_retry(self._target.model, failure.code)
         except StoreError:
             self._fail("store_unavailable", "The log can't be read at the moment.")
         except Exception:
@@ -125,7 +132,7 @@ class TurnRunner:
             log.exception("provider_failed")
             self._fail("internal", "The server failed while it called the model.")
 
-    def _feed(self, events: list) -> None:
+    def _feed(self, events: Sequence[ModelEvent]) -> None:
         clock = self._services.clock
         machine = self.machine
         actions = machine.feed(events, clock.now(), clock.wall(), clock.jitter())

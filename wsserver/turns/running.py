@@ -10,7 +10,8 @@ import orjson
 import structlog
 
 from protocol.content import TextProof
-from protocol.control import ToolRequest, Waiting as WaitingFrame
+from protocol.control import ToolRequest
+from protocol.control import Waiting as WaitingFrame
 from protocol.events import (
     CutEvent,
     DoneEvent,

@@ -3,6 +3,8 @@
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
+import anyio
+import msgspec
 from anyio.abc import TaskGroup
 from msgspec import Struct
 
@@ -101,6 +103,7 @@ class Services(Struct, kw_only=True):
         draining: Whether new turns are refused because the server stops.
         failing: Returns whether the store can't be written at the moment.
         active: Running turns by space.
+        quiet: Set when no turn is running any more.
     """
 
     models: Models
@@ -111,3 +114,4 @@ class Services(Struct, kw_only=True):
     failing: Callable[[], bool]
     draining: bool = False
     active: dict[str, int] = {}
+    quiet: anyio.Event = msgspec.field(default_factory=anyio.Event)

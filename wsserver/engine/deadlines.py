@@ -1,0 +1,99 @@
+"""What is due when in a turn; times are seconds on one monotonic clock."""
+
+from typing import Literal
+
+from msgspec import Struct
+
+WAITING_EVERY_SECONDS = 10.0
+NEVER = float("inf")
+
+Due = Literal[
+    "abandoned", "turn_timeout", "upstream_stalled", "silent", "retry", "tools", "waiting"
+]  # fmt: skip
+
+
+class Patience(Struct, frozen=True, kw_only=True):
+    """How long a turn waits, in seconds.
+
+    Attributes:
+        turn: From its start to its end.
+        first_token: From a request to its first token.
+        idle: Silence of a stream that has begun.
+    """
+
+    turn: float = 600.0
+    first_token: float = 60.0
+    idle: float = 30.0
+
+
+class Deadlines:
+    """The times of one turn.
+
+    Attributes:
+        called_at: When the running request went out.
+        active_at: When the upstream last gave a sign of life.
+        retry_at: When to call again, in a retry wait.
+        abandon_at: When nobody has watched for too long.
+    """
+
+    def __init__(self, patience: Patience, now: float) -> None:
+        self.called_at = self.active_at = self.retry_at = now
+        self.abandon_at = NEVER
+        self._patience = patience
+        self._ends_at = now + patience.turn
+        self._waiting_at = now + WAITING_EVERY_SECONDS
+
+    def called(self, now: float) -> None:
+        """A request goes out."""
+        self.called_at = self.active_at = now
+
+    def shown_waiting(self, now: float) -> None:
+        """The viewers were told that there is no token yet."""
+        self._waiting_at = now + WAITING_EVERY_SECONDS
+
+    def next(self, phase: str, tools_at: float) -> float:
+        """Returns when something is due, at the latest.
+
+        Args:
+            phase: Of the turn machine.
+            tools_at: The earliest deadline of an open tool call.
+        """
+        return min(at for _, at in self._list(phase, tools_at))
+
+    def due(self, phase: str, tools_at: float, now: float) -> Due | None:
+        """Returns the most important thing that is due now."""
+        for what, at in self._list(phase, tools_at):
+            if at <= now:
+                return what
+        return None
+
+    def _list(self, phase: str, tools_at: float) -> list[tuple[Due, float]]:
+        """Lists what can become due in a phase, the most important first."""
+        always: list[tuple[Due, float]] = [
+            ("abandoned", self.abandon_at),
+            ("turn_timeout", self._ends_at),
+        ]
+        match phase:
+            case "connecting" | "waiting_first_token":
+                silent, waiting = self._silent_at(), self._waiting_at
+                return [*always, ("silent", silent), ("waiting", waiting)]
+            case "streaming":
+                idle_at = self.active_at + self._patience.idle
+                return [*always, ("upstream_stalled", idle_at)]
+            case "retry_wait":
+                return [
+                    *always,
+                    ("retry", self.retry_at),
+                    ("waiting", self._waiting_at),
+                ]
+            case "waiting_tools":
+                return [*always, ("tools", tools_at)]
+            case _:
+                return [("turn_timeout", NEVER)]
+
+    def _silent_at(self) -> float:
+        """When a first token is overdue; comments of the upstream put it off."""
+        at = self.called_at + self._patience.first_token
+        if self.active_at > self.called_at:
+            at = max(at, self.active_at + self._patience.idle)
+        return at

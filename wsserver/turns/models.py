@@ -1,0 +1,65 @@
+"""Which model name leads to which provider."""
+
+from collections.abc import Callable, Mapping, Sequence
+
+from wsserver.turns.services import Target
+
+DEMO_PREFIX = "demo/"
+
+
+class ModelTable:
+    """Configured names, the demo provider's, and one upstream for all others.
+
+    Attributes:
+        default: The model of a conversation that names none.
+    """
+
+    def __init__(
+        self,
+        *,
+        default: str,
+        configured: Mapping[str, Target],
+        demo: Target,
+        demo_names: Sequence[str],
+        accepts_demo: Callable[[str], bool],
+        upstream: Target | None,
+    ) -> None:
+        """Makes the table.
+
+        Args:
+            default: Has to be resolvable.
+            configured: Targets by name; names with a fixed meaning.
+            demo: Serves the names that begin with `demo/` and that
+                `accepts_demo` takes; `demo_names` are those to show.
+            upstream: Serves any other name, under that name; None for no such.
+        """
+        self.default = default
+        self._configured = dict(configured)
+        self._demo = demo
+        self._demo_names = list(demo_names)
+        self._accepts_demo = accepts_demo
+        self._upstream = upstream
+        assert self.resolve(default) is not None, "the default model has to exist"
+
+    def names(self) -> Sequence[str]:
+        """Returns the names to show to clients, the default first."""
+        names = [*self._configured, *self._demo_names]
+        return [self.default, *(name for name in names if name != self.default)]
+
+    def resolve(self, name: str) -> Target | None:
+        """Returns where the name leads, None if nowhere."""
+        found = self._configured.get(name)
+        if found is not None:
+            return found
+        if name.startswith(DEMO_PREFIX):
+            return _named(self._demo, name) if self._accepts_demo(name) else None
+        return None if self._upstream is None else _named(self._upstream, name)
+
+
+def _named(target: Target, model: str) -> Target:
+    return Target(
+        provider=target.provider,
+        model=model,
+        context_tokens=target.context_tokens,
+        params=target.params,
+    )
