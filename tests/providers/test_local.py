@@ -149,15 +149,46 @@ async def test_a_start_that_takes_too_long_is_an_error(settings: LocalSettings):
     await ended(server.pid)
 
 
+# It takes neither the signal nor the end of its input for a reason to end.
+STUBBORN = (
+    "import signal; signal.signal(signal.SIGTERM, {on_signal});"
+    " r, w = os.pipe(); os.dup2(r, 0); {then}"
+)
+
+
+def stubborn(on_signal: str = "signal.SIG_IGN", then: str = "pass") -> list[str]:
+    return child(STUBBORN.replace("{on_signal}", on_signal).replace("{then}", then))
+
+
 async def test_a_child_that_does_not_want_to_end_is_killed(settings: LocalSettings):
-    stubborn = (
-        "import signal, os; signal.signal(signal.SIGTERM, signal.SIG_IGN);"
-        " r, w = os.pipe(); os.dup2(r, 0)"
-    )
-    async with LocalServer(settings, command=child(stubborn)) as server:
+    async with LocalServer(settings, command=stubborn()) as server:
         pass
     assert server.pid is not None
     await ended(server.pid)
+
+
+async def test_a_child_that_is_not_ready_in_time_is_killed_too(
+    settings: LocalSettings,
+):
+    settings = msgspec.structs.replace(settings, start_timeout_seconds=0.3)
+    command = stubborn(then="import time; time.sleep(60)")
+    server = LocalServer(settings, command=command)
+    with anyio.fail_after(5), pytest.raises(LocalModelError, match="not ready"):
+        async with server:
+            pass
+    assert server.pid is not None
+    await ended(server.pid)
+
+
+async def test_a_child_has_a_while_to_end_by_itself(
+    settings: LocalSettings, tmp_path: Path
+):
+    farewell = tmp_path / "farewell"
+    on_signal = f"lambda *_: (open({str(farewell)!r}, 'w').close(), os._exit(0))"
+    settings = msgspec.structs.replace(settings, stop_timeout_seconds=10)
+    async with LocalServer(settings, command=stubborn(on_signal)):
+        pass
+    assert await anyio.Path(farewell).exists()
 
 
 async def test_cancelling_a_start_ends_the_child(settings: LocalSettings):
