@@ -47,6 +47,8 @@ def _schema(frame: type[Struct]) -> tuple[_Schema | None, _Schema]:
 
 
 def _member(of: _Schema, step: Step, defs: _Schema) -> _Schema | None:
+    if not of:
+        return of
     if "$ref" in of:
         of = defs[of["$ref"].removeprefix(_REF)]
     if "discriminator" in of and of["discriminator"]["propertyName"] == step:
