@@ -55,12 +55,12 @@ class Directory:
         store: Store,
         committer: Committer,
         services: Services,
-        retention: Retention = Retention(),
+        retention: Retention | None = None,
     ) -> None:
         self._store = store
         self._committer = committer
         self._services = services
-        self._retention = retention
+        self._retention = retention or Retention()
         self._loaded: dict[str, Conversation] = {}
         self._loading: dict[str, anyio.Event] = {}
         committer.on_failure = self._store_failed

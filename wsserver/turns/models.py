@@ -29,8 +29,9 @@ class ModelTable:
         Args:
             default: Has to be resolvable.
             configured: Targets by name; names with a fixed meaning.
-            demo: Serves the names that begin with `demo/` and that
-                `accepts_demo` takes; `demo_names` are those to show.
+            demo: Serves names that begin with `demo/`.
+            demo_names: Those of them to show.
+            accepts_demo: Says which of them there are.
             upstream: Serves any other name, under that name; None for no such.
         """
         self.default = default
