@@ -4,6 +4,7 @@ import os
 from collections.abc import Generator, Iterator
 
 import pytest
+import structlog
 from blockbuster import blockbuster_ctx
 
 OPTIONAL_PARTS = {"browser", "node", "real_model"}
@@ -13,6 +14,18 @@ OPTIONAL_PARTS = {"browser", "node", "real_model"}
 def anyio_backend() -> str:
     """asyncio, as in production; rooms that are portable ask for more in their own."""
     return "asyncio"
+
+
+@pytest.fixture(scope="session", autouse=True)
+def plain_log() -> None:
+    """Log lines as plain text: pretty tracebacks read files, which blocks the loop."""
+    structlog.configure(
+        processors=[
+            structlog.contextvars.merge_contextvars,
+            structlog.processors.add_log_level,
+            structlog.processors.KeyValueRenderer(),
+        ]
+    )
 
 
 @pytest.fixture(autouse=True)
