@@ -1,0 +1,256 @@
+"""One client connection: a reader, a writer and a clock, and how they end.
+
+The tasks share no queue. The reader hands commands to the conversations, these
+append to their logs, the logs wake the writer, and the writer reads them through
+the cursors of the open views. Whoever finds a reason to end the connection names
+its close code; the first one counts.
+"""
+
+from collections.abc import Awaitable, Callable
+
+import anyio
+import structlog
+
+from protocol.codec import encode
+from protocol.codes import CloseCode
+from protocol.content import ErrorBody
+from protocol.control import AuthExpiring, Goaway, Heartbeat, Welcome
+from protocol.ids import VERSION
+from wsserver.auth.principal import Authority
+from wsserver.connections.deadlines import Deadlines, Pulse
+from wsserver.connections.dispatch import Dispatch
+from wsserver.connections.errors import error_frame, log_unforeseen
+from wsserver.connections.fetcher import Fetcher
+from wsserver.connections.lane import ControlLane
+from wsserver.connections.metrics import ConnectionMetrics
+from wsserver.connections.reader import Reader
+from wsserver.connections.session import Session
+from wsserver.connections.settings import ConnectionSettings
+from wsserver.connections.transport import Handshake, Transport, TransportClosed
+from wsserver.connections.views import Views
+from wsserver.connections.writer import Writer
+from wsserver.turns.directory import Directory
+
+log = structlog.get_logger(__name__)
+
+CLOSE_SECONDS = 3.0
+NO_CLOSE_FRAME = 1006
+"""What RFC 6455, section 7.1.5, says of a connection that ended without one."""
+
+
+class Connection:
+    """One client's connection, from its first frame to its last.
+
+    Call `run` once, in a task of its own; all else may be called from any task
+    of the same event loop.
+    """
+
+    def __init__(
+        self,
+        *,
+        connection: str,
+        transport: Transport,
+        handshake: Handshake,
+        authority: Authority,
+        directory: Directory,
+        settings: ConnectionSettings,
+        metrics: ConnectionMetrics,
+        wall: Callable[[], float],
+        new_id: Callable[[], str],
+    ) -> None:
+        """Makes a connection; nothing happens before `run`.
+
+        Args:
+            connection: Its id, as `welcome` and the log say it.
+            transport: Carries its frames.
+            handshake: What is known of the peer.
+            authority: Says who the client is and what it may do.
+            directory: Where conversations are.
+            settings: Limits and times.
+            metrics: Counts.
+            wall: Returns seconds since the epoch.
+            new_id: Returns an id for a new conversation, hard to guess.
+        """
+        self._transport = transport
+        self._handshake = handshake
+        self._settings = settings
+        self._metrics = metrics
+        self._wall = wall
+        self._tasks = anyio.create_task_group()
+        self._running = False
+        self._finished = anyio.Event()
+        self._code: int | None = None
+        self._reason = ""
+        self._by_peer = False
+        self._deadlines = Deadlines(settings, anyio.current_time())
+        self._session = Session(connection, handshake, authority, wall)
+        fetcher = Fetcher(self._tasks)
+        self._writer = Writer(
+            transport,
+            lane=ControlLane(
+                max_frames=settings.unread_frames,
+                max_answer_bytes=settings.unread_bytes,
+                overfull=self._overfull,
+            ),
+            high_water_bytes=settings.high_water_bytes,
+            fetch=fetcher.fetch,
+            metrics=metrics,
+        )
+        self._views = Views(
+            self._session, self._writer, metrics, settings.limits.conversations
+        )
+        dispatch = Dispatch(
+            self._session,
+            directory=directory,
+            views=self._views,
+            writer=self._writer,
+            tasks=self._tasks,
+            max_waiting=settings.waiting_commands,
+            refuse=self._refuse,
+            wall=wall,
+            new_id=new_id,
+            refreshed=self._deadlines.refreshed,
+        )
+        self._reader = Reader(
+            transport,
+            self._session,
+            dispatch,
+            settings,
+            refuse=self._refuse,
+            welcome=self._welcome,
+            end=self._end,
+            now=anyio.current_time(),
+        )
+
+    async def run(self) -> None:
+        """Serves the client until the connection has ended, and ends it.
+
+        Cancelling it drops the connection.
+        """
+        self._metrics.connection_opened()
+        connection = self._session.connection
+        with structlog.contextvars.bound_contextvars(connection=connection):
+            try:
+                await self._serve()
+            finally:
+                self._views.clear()
+                self._writer.gates.clear()
+                await self._leave()
+
+    def goaway(self, *, deadline_ms: int, reconnect_after_ms: int, reason: str) -> None:
+        """Tells the client that the server goes away."""
+        frame = Goaway(
+            deadline_ms=deadline_ms,
+            reconnect_after_ms=reconnect_after_ms,
+            reason=reason,
+        )
+        self._writer.push(encode(frame))
+
+    async def close(self, code: int, reason: str) -> None:
+        """Sends what is due and fits, closes, and returns when it has ended."""
+        self._writer.write_rest()
+        self._end(code, reason)
+        if self._running:
+            await self._finished.wait()
+
+    # Tasks
+
+    async def _serve(self) -> None:
+        self._running = True
+        try:
+            async with self._tasks as tasks:
+                tasks.start_soon(self._until_gone, self._writer.run)
+                tasks.start_soon(self._watch)
+                await self._until_gone(self._reader.run)
+        except ExceptionGroup as group:
+            # A defect of ours; of all connections only this one pays for it.
+            for error in group.exceptions:
+                log_unforeseen(error)
+            self._code, self._reason = CloseCode.INTERNAL, "internal error"
+
+    async def _until_gone(self, task: Callable[[], Awaitable[None]]) -> None:
+        try:
+            await task()
+        except TransportClosed as closed:
+            if self._code is None:
+                self._by_peer = True
+                self._end(closed.code or NO_CLOSE_FRAME, closed.reason)
+
+    async def _watch(self) -> None:
+        while True:
+            due = self._deadlines.check(anyio.current_time(), self._pulse())
+            if due.close is not None:
+                self._end(due.close, due.close.name.lower().replace("_", " "))
+                return
+            if due.expiring:
+                in_ms = round(1000 * (self._session.expires_in or 0))
+                self._writer.push(encode(AuthExpiring(in_ms=in_ms)))
+            if due.heartbeat and not self._writer.lane:
+                t = round(1000 * self._wall())
+                heartbeat = Heartbeat(t=t, heads=self._views.heads())
+                self._writer.push(encode(heartbeat))
+            await anyio.sleep_until(due.check_at)
+
+    # What they call
+
+    def _pulse(self) -> Pulse:
+        transport = self._transport
+        buffered = transport.buffered_bytes()
+        return Pulse(
+            received_bytes=transport.received_bytes,
+            drained_bytes=transport.written_bytes - buffered,
+            buffered=buffered > 0,
+            due=self._writer.due,
+            expires_in=self._session.expires_in,
+        )
+
+    def _welcome(self) -> None:
+        settings = self._settings
+        self._deadlines.greeted(anyio.current_time())
+        welcome = Welcome(
+            protocol=VERSION,
+            connection=self._session.connection,
+            heartbeat_ms=round(1000 * settings.heartbeat_seconds),
+            server=settings.server,
+            models=list(settings.models),
+            limits=settings.limits,
+            features=list(settings.features),
+        )
+        self._writer.push(encode(welcome))
+
+    def _refuse(self, body: ErrorBody, re: str | None) -> None:
+        self._metrics.frame_error(body.code)
+        self._writer.answer(error_frame(body, re))
+
+    def _overfull(self) -> None:
+        self._end(CloseCode.SLOW, "answers are not read")
+
+    # The end
+
+    def _end(self, code: int, reason: str) -> None:
+        if self._code is None:
+            self._code, self._reason = code, reason
+            self._tasks.cancel_scope.cancel()
+
+    async def _leave(self) -> None:
+        """Says goodbye, in bounded time, and writes down how it ended."""
+        transport, code = self._transport, self._code
+        if code is None:
+            transport.abort()
+        elif not self._by_peer:
+            if code not in (CloseCode.SLOW, CloseCode.DEAD):
+                transport.write(self._writer.lane.take())
+            with anyio.move_on_after(CLOSE_SECONDS, shield=True) as bound:
+                await transport.close(code, self._reason)
+            if bound.cancelled_caught:
+                transport.abort()
+        self._metrics.connection_closed(code or NO_CLOSE_FRAME)
+        log.info(
+            "connection_closed",
+            code=code or NO_CLOSE_FRAME,
+            reason=self._reason,
+            by="peer" if self._by_peer else "server",
+            peer=self._handshake.peer,
+            client=self._session.client,
+        )
+        self._finished.set()

@@ -1,0 +1,260 @@
+"""Commands in: each to whom it concerns, in order for its conversation.
+
+A command of a conversation that is in memory acts before the next frame is read.
+One that needs the store waits in the lane of its conversation, and holds up no
+other: an interrupt elsewhere never waits.
+"""
+
+from collections.abc import Callable
+from typing import cast
+
+from anyio.abc import TaskGroup
+from msgspec import structs
+
+from protocol.codec import encode
+from protocol.commands import (
+    Ack,
+    ClientFrame,
+    Close,
+    Command,
+    Configure,
+    Delete,
+    Fork,
+    Hello,
+    Interrupt,
+    Open,
+    Ping,
+    Refresh,
+    Send,
+    ToolProgress,
+    ToolResult,
+)
+from protocol.content import ErrorBody
+from protocol.control import Pong, Reply
+from wsserver.auth.principal import Verb
+from wsserver.connections.backlog import Backlog
+from wsserver.connections.errors import Answering
+from wsserver.connections.gates import Held
+from wsserver.connections.session import Session
+from wsserver.connections.verdict import read_cursor
+from wsserver.connections.views import Views
+from wsserver.connections.writer import Writer
+from wsserver.engine.moments import timestamp
+from wsserver.turns.conversation import Conversation
+from wsserver.turns.directory import Directory
+from wsserver.turns.errors import CommandError, refusal
+
+ConversationFrame = (
+    Open | Configure | Send | Interrupt | ToolResult | ToolProgress | Fork | Close
+    | Delete
+)  # fmt: skip
+
+MAX_HELD = 1_000
+"""Replies of one connection that may wait for the store."""
+
+
+class Dispatch:
+    """Handles the frames of one client after its `hello`."""
+
+    def __init__(
+        self,
+        session: Session,
+        *,
+        directory: Directory,
+        views: Views,
+        writer: Writer,
+        tasks: TaskGroup,
+        max_waiting: int,
+        refuse: Callable[[ErrorBody, str | None], None],
+        wall: Callable[[], float],
+        new_id: Callable[[], str],
+        refreshed: Callable[[], None],
+    ) -> None:
+        """Makes it.
+
+        Args:
+            session: Who the client is.
+            directory: Where conversations are.
+            views: Which of them are open here.
+            writer: Takes what is answered.
+            tasks: The connection's.
+            max_waiting: How many commands may wait for the store.
+            refuse: Answers with an error.
+            wall: Returns seconds since the epoch.
+            new_id: Returns an id for a conversation, hard to guess.
+            refreshed: Told of new credentials.
+        """
+        self._session = session
+        self._directory = directory
+        self._views = views
+        self._writer = writer
+        self._backlog = Backlog(tasks=tasks, handle=self._handle, limit=max_waiting)
+        self._refuse = refuse
+        self._wall = wall
+        self._new_id = new_id
+        self._refreshed = refreshed
+
+    def take(self, frame: ClientFrame) -> None:
+        """Handles a frame at once, or lets it wait in its lane; raises nothing."""
+        with Answering(self._refuse, _id(frame)):
+            match frame:
+                case Ping():
+                    pong = Pong(t=frame.t, server_time=timestamp(self._wall()))
+                    self._writer.answer(encode(pong))
+                case Ack():
+                    self._views.ack(frame.conversation, frame.seq)
+                case Refresh():
+                    self._session.refresh(frame.token)
+                    self._refreshed()
+                    self._reply(frame, "refreshed")
+                case Hello():
+                    raise refusal("bad_frame", "`hello` was said before.")
+                case _:
+                    self._route(frame)
+
+    async def _handle(self, frame: ClientFrame) -> None:
+        """Handles a frame whose turn in the backlog it is; raises nothing."""
+        with Answering(self._refuse, _id(frame)):
+            match frame:
+                case Open():
+                    await self._open(frame)
+                case Fork():
+                    source = _known(await self._find(frame.conversation))
+                    principal = self._session.principal
+                    applied = await self._directory.fork(source, frame, principal)
+                    self._writer.answer(encode(applied.reply))
+                case Delete():
+                    await self._delete(frame)
+                case Close():
+                    self._close(frame)
+                case Configure() | Send() | Interrupt() | ToolResult():
+                    self._apply(frame, _known(await self._find(frame.conversation)))
+                case ToolProgress():
+                    self._progress(frame)
+                case _:
+                    raise AssertionError(f"{type(frame)} never waits for the store")
+
+    def _route(self, frame: ConversationFrame) -> None:
+        if isinstance(frame, Open):
+            read_cursor(frame.after, frame.epoch)
+            if frame.conversation is None:
+                frame = structs.replace(frame, conversation=self._new_id())
+        verb = cast("Verb", frame.__struct_config__.tag)
+        key = self._session.authorize(verb, _conversation(frame))
+        if self._backlog.holds(key) or not self._at_once(frame, key):
+            self._backlog.add(key, frame)
+
+    def _at_once(self, frame: ConversationFrame, key: str) -> bool:
+        """Handles a frame that needs nothing of the store; says whether it did."""
+        match frame:
+            case Close():
+                self._close(frame)
+                return True
+            case ToolProgress():
+                self._progress(frame)
+                return True
+            case Fork() | Delete():
+                return False
+            case _:
+                conversation = self._loaded(key)
+                if conversation is None:
+                    return False
+                if isinstance(frame, Open):
+                    cursor = read_cursor(frame.after, frame.epoch)
+                    self._views.open(frame, conversation, cursor, created=False)
+                else:
+                    self._apply(frame, conversation)
+                return True
+
+    async def _open(self, frame: Open) -> None:
+        cursor = read_cursor(frame.after, frame.epoch)
+        name = _conversation(frame)
+        self._views.check_room(name)
+        conversation, created = await self._find(name), False
+        if conversation is None:
+            if cursor is not None or frame.epoch is not None:
+                raise _unknown()
+            key, principal = self._key(name), self._session.principal
+            conversation = await self._directory.create(key, frame.config, principal)
+            created = True
+        self._views.open(frame, conversation, cursor, created=created)
+
+    async def _delete(self, frame: Delete) -> None:
+        key, principal = self._key(frame.conversation), self._session.principal
+        with self._views.deleting(frame.conversation):
+            applied = await self._directory.delete(key, frame, principal)
+        self._writer.answer(encode(applied.reply))
+
+    def _close(self, frame: Close) -> None:
+        self._views.close(frame.conversation)
+        self._reply(frame, "closed")
+
+    def _progress(self, frame: ToolProgress) -> None:
+        conversation = self._loaded(self._key(frame.conversation))
+        if conversation is not None:
+            conversation.tool_progress(frame.call)
+
+    def _apply(
+        self,
+        frame: Configure | Send | Interrupt | ToolResult,
+        conversation: Conversation,
+    ) -> None:
+        gates = self._writer.gates
+        if gates.held >= MAX_HELD:
+            raise refusal(
+                "store_unavailable",
+                f"{gates.held} replies wait for the log to be written, which is the"
+                " limit; send this again later under the same id.",
+                retry_after_ms=1000,
+            )
+        view = self._views.view_of(conversation)
+        applied = conversation.apply(frame, self._session.principal, view)
+        if view is not None and applied.flush_through:
+            view.flush(applied.flush_through)
+        gates.hold(
+            conversation.log,
+            Held(
+                frame=encode(applied.reply),
+                re=frame.id,
+                through=applied.through,
+                view=view,
+                sent_through=applied.flush_through,
+            ),
+        )
+
+    async def _find(self, conversation: str) -> Conversation | None:
+        key = self._key(conversation)
+        return self._loaded(key) or await self._directory.find(key)
+
+    def _loaded(self, key: str) -> Conversation | None:
+        conversation = self._directory.loaded(key)
+        return None if conversation is None or conversation.deleted else conversation
+
+    def _key(self, conversation: str) -> str:
+        return self._session.principal.key(conversation)
+
+    def _reply(self, frame: Command, outcome: str) -> None:
+        self._writer.answer(encode(Reply(re=frame.id, ok=True, outcome=outcome)))
+
+
+def _id(frame: ClientFrame) -> str | None:
+    return frame.id if isinstance(frame, Command) else None
+
+
+def _conversation(frame: ConversationFrame) -> str:
+    assert frame.conversation is not None, "an open without one was given one"
+    return frame.conversation
+
+
+def _known(conversation: Conversation | None) -> Conversation:
+    if conversation is None:
+        raise _unknown()
+    return conversation
+
+
+def _unknown() -> CommandError:
+    return refusal(
+        "conversation_not_found",
+        "There is no such conversation; open without a cursor to begin one.",
+        param="$.conversation",
+    )

@@ -1,0 +1,109 @@
+"""The one ladder from exceptions to what clients are told."""
+
+from collections.abc import Callable
+from types import TracebackType
+from typing import Self
+
+import structlog
+
+from protocol.codec import encode
+from protocol.codes import ERRORS
+from protocol.content import ErrorBody
+from protocol.control import ErrorFrame, Reply
+from protocol.frame_error import FrameError
+from wsserver.auth.principal import Forbidden, Unauthorized
+from wsserver.log.store import StoreError
+from wsserver.turns.errors import CommandError
+
+log = structlog.get_logger(__name__)
+
+
+def error_body(error: Exception) -> ErrorBody:
+    """Returns what the client is told; the last rung reveals nothing."""
+    match error:
+        case FrameError():
+            return error.body()
+        case CommandError():
+            return error.body
+        case StoreError():
+            return _body(
+                "store_unavailable",
+                "The log can't be reached at the moment; send again later under the"
+                " same id.",
+            )
+        case Forbidden():
+            return _body("forbidden", "These credentials do not allow this.")
+        case Unauthorized():
+            return _body(
+                "unauthorized", "The credentials are missing, wrong or expired."
+            )
+        case _:
+            log_unforeseen(error)
+            return _body(
+                "internal",
+                "The server failed in a way it did not foresee; send again later"
+                " under the same id.",
+            )
+
+
+def log_unforeseen(error: BaseException) -> None:
+    """Logs where something failed, without what was said: it may be a user's."""
+    log.error("unforeseen", error=type(error).__name__, at=_place(error))
+
+
+def error_frame(body: ErrorBody, re: str | None) -> bytes:
+    """Returns the reply to the command `re`, else an `error` frame."""
+    if re is not None:
+        return encode(Reply(re=re, ok=False, error=body))
+    return encode(
+        ErrorFrame(
+            code=body.code,
+            message=body.message,
+            retryable=body.retryable,
+            retry_after_ms=body.retry_after_ms,
+            param=body.param,
+        )
+    )
+
+
+class Answering:
+    """Answers a command with the exception that its handling raised.
+
+    The one boundary of this room: nothing that a frame causes ends a connection.
+    Cancellation passes through.
+    """
+
+    def __init__(self, answer: Callable[[ErrorBody, str | None], None], re: str | None):
+        """Remembers whom to answer; `re` is the command's id, if it has one."""
+        self._answer = answer
+        self._re = re
+
+    def __enter__(self) -> Self:
+        """Begins to handle the frame."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> bool:
+        """Ends handling it; returns whether an exception was answered."""
+        if not isinstance(error, Exception):
+            return False
+        self._answer(error_body(error), self._re)
+        return True
+
+
+def _body(code: str, message: str) -> ErrorBody:
+    return ErrorBody(code=code, message=message, retryable=ERRORS[code].retryable)
+
+
+def _place(error: BaseException) -> list[str]:
+    frames: list[str] = []
+    traceback = error.__traceback__
+    while traceback is not None:
+        code = traceback.tb_frame.f_code
+        frames.append(f"{code.co_filename}:{traceback.tb_lineno} {code.co_qualname}")
+        traceback = traceback.tb_next
+    return frames

@@ -1,0 +1,157 @@
+"""Control frames that may leave only once the store has what they speak of.
+
+A reply to a command that changed the log, and a request to run a tool, must not
+be taken back by a crash. They wait here, in order for each conversation, and
+hold up no other frame.
+"""
+
+from collections import deque
+from collections.abc import Callable
+from typing import Protocol
+
+from msgspec import Struct
+
+from wsserver.connections.errors import error_frame
+from wsserver.connections.lane import ControlLane
+from wsserver.log.conversation_log import ConversationLog
+from wsserver.turns.errors import refusal
+
+
+class Sight(Protocol):
+    """What a gate needs of a view."""
+
+    @property
+    def closed(self) -> bool:
+        """Whether it is not open any more."""
+        ...
+
+    def sent_through(self) -> int:
+        """Returns the last number that was sent."""
+        ...
+
+
+class Held(Struct, frozen=True, kw_only=True):
+    """A frame that waits.
+
+    Attributes:
+        frame: The frame.
+        through: It may leave when the log has stored this number.
+        re: The command it answers; None for a frame that answers none.
+        view: With `sent_through`: the view that has to send.
+        sent_through: It may leave when `view` has sent this number; 0 for none.
+    """
+
+    frame: bytes
+    through: int
+    re: str | None = None
+    view: Sight | None = None
+    sent_through: int = 0
+
+    def may_leave(self, stored: int) -> bool:
+        """Says so."""
+        if stored < self.through:
+            return False
+        view = self.view
+        return view is None or view.closed or view.sent_through() >= self.sent_through
+
+
+class Gate:
+    """The frames of one conversation that wait, in order."""
+
+    def __init__(self, log: ConversationLog, on_wake: Callable[["Gate"], None]) -> None:
+        self.log = log
+        self.held: deque[Held] = deque()
+        self.marked = False
+        self.wake = self._wake
+        self._on_wake = on_wake
+
+    def _wake(self) -> None:
+        if not self.marked:
+            self.marked = True
+            self._on_wake(self)
+
+    def release(self) -> list[Held]:
+        """Removes and returns what may leave."""
+        self.marked = False
+        held, log = self.held, self.log
+        released: list[Held] = []
+        while held and (log.deleted or held[0].may_leave(log.stored)):
+            released.append(held.popleft())
+        return released
+
+
+class Gates:
+    """All gates of one connection.
+
+    Attributes:
+        held: How many frames wait.
+    """
+
+    def __init__(self, lane: ControlLane, poke: Callable[[], None]) -> None:
+        """Makes none yet; `poke` is called when the writer has something to do."""
+        self.held = 0
+        self._lane = lane
+        self._poke = poke
+        self._gates: dict[ConversationLog, Gate] = {}
+        self._marked: list[Gate] = []
+
+    @property
+    def due(self) -> bool:
+        """Whether `release` has something to do."""
+        return bool(self._marked)
+
+    def hold(self, log: ConversationLog, held: Held) -> None:
+        """Lets the frame leave as soon as it may."""
+        gate = self._gates.get(log)
+        if gate is None:
+            if held.may_leave(log.stored):
+                self._leave(held)
+                self._poke()
+                return
+            gate = self._gates[log] = Gate(log, self._mark)
+            log.subscribe(gate.wake)
+        gate.held.append(held)
+        self.held += 1
+
+    def sent(self, log: ConversationLog) -> None:
+        """Tells that a view has sent what a frame waits for, or was closed."""
+        gate = self._gates.get(log)
+        if gate is not None:
+            gate.wake()
+
+    def release(self) -> None:
+        """Lets go what may leave. Called by the writer, never by a wake-up."""
+        marked, self._marked = self._marked, []
+        for gate in marked:
+            for held in gate.release():
+                self.held -= 1
+                self._leave(held, lost=held.through > gate.log.stored)
+            if not gate.held:
+                self._remove(gate)
+
+    def clear(self) -> None:
+        """Drops everything."""
+        for gate in list(self._gates.values()):
+            self._remove(gate)
+        self._marked.clear()
+        self.held = 0
+
+    def _mark(self, gate: Gate) -> None:
+        self._marked.append(gate)
+        self._poke()
+
+    def _remove(self, gate: Gate) -> None:
+        gate.log.unsubscribe(gate.wake)
+        self._gates.pop(gate.log, None)
+
+    def _leave(self, held: Held, *, lost: bool = False) -> None:
+        if held.re is None:
+            if not lost:
+                self._lane.push(held.frame)
+        elif lost:
+            gone = refusal(
+                "conversation_not_found", "The conversation was deleted meanwhile."
+            )
+            self._lane.answer(error_frame(gone.body, held.re))
+        else:
+            self._lane.answer(held.frame)

@@ -1,0 +1,137 @@
+"""The one task that reads: never waits for anything but the next frame."""
+
+from collections.abc import Callable
+
+import anyio
+
+from protocol.codec import MAX_DEPTH, decode_command
+from protocol.codes import CloseCode
+from protocol.commands import Ack, ClientFrame, Command, Hello
+from protocol.content import ErrorBody
+from protocol.frame_error import FrameError
+from wsserver.auth.principal import Forbidden, Unauthorized
+from wsserver.connections.dispatch import Dispatch
+from wsserver.connections.errors import error_body
+from wsserver.connections.rate import Recent, TokenBucket
+from wsserver.connections.session import Session
+from wsserver.connections.settings import ConnectionSettings
+from wsserver.connections.transport import Transport
+from wsserver.turns.errors import CommandError, refusal
+
+End = Callable[[CloseCode, str], None]
+
+
+class Reader:
+    """Reads, decodes and limits what one client sends."""
+
+    def __init__(
+        self,
+        transport: Transport,
+        session: Session,
+        dispatch: Dispatch,
+        settings: ConnectionSettings,
+        *,
+        refuse: Callable[[ErrorBody, str | None], None],
+        welcome: Callable[[], None],
+        end: End,
+        now: float,
+    ) -> None:
+        """Makes a reader.
+
+        Args:
+            transport: Where frames come from.
+            session: Who the client is.
+            dispatch: Takes the frames after `hello`.
+            settings: Limits.
+            refuse: Answers with an error.
+            welcome: Told that `hello` was believed.
+            end: Ends the connection.
+            now: Seconds on anyio's clock.
+        """
+        self._transport = transport
+        self._session = session
+        self._dispatch = dispatch
+        self._max_bytes = settings.limits.frame_bytes
+        self._refuse = refuse
+        self._welcome = welcome
+        self._end = end
+        self._frames = TokenBucket(
+            per_second=settings.frames_per_second,
+            burst=settings.frames_burst,
+            now=now,
+        )
+        self._refusals = TokenBucket(
+            per_second=settings.refusals_per_second,
+            burst=settings.refusals_burst,
+            now=now,
+        )
+        self._bad = Recent(
+            limit=settings.bad_frames, seconds=settings.bad_frames_seconds
+        )
+
+    async def run(self) -> None:
+        """Reads until the connection ends.
+
+        Raises:
+            TransportClosed: The connection is gone.
+        """
+        try:
+            self._session.check_version()
+        except CommandError as error:
+            self._give_up(error, CloseCode.NO_COMMON_VERSION)
+            return
+        while True:
+            self._take(await self._transport.receive(), anyio.current_time())
+
+    def _take(self, data: str | bytes, now: float) -> None:
+        early_seconds = self._frames.take(now)
+        if early_seconds and self._refusals.take(now):
+            self._end(CloseCode.RATE, "too many frames")
+            return
+        try:
+            frame = decode_command(data, max_bytes=self._max_bytes, max_depth=MAX_DEPTH)
+        except FrameError as error:
+            self._refuse(error.body(), error.re)
+            if self._bad.exceeded(now):
+                self._end(CloseCode.BAD_FRAMES, "too many bad frames")
+            return
+        if early_seconds and not isinstance(frame, Ack):
+            self._refuse(_too_early(early_seconds).body, _id(frame))
+        elif self._session.greeted:
+            self._dispatch.take(frame)
+        elif isinstance(frame, Hello):
+            self._greet(frame)
+        else:
+            first = refusal("hello_required", "Say `hello` first.")
+            self._refuse(first.body, _id(frame))
+            if self._bad.exceeded(now):
+                self._end(CloseCode.BAD_FRAMES, "too many bad frames")
+
+    def _greet(self, frame: Hello) -> None:
+        try:
+            self._session.hello(frame)
+        except CommandError as error:
+            self._give_up(error, CloseCode.NO_COMMON_VERSION)
+        except Unauthorized as error:
+            self._give_up(error, CloseCode.UNAUTHORIZED)
+        except Forbidden as error:
+            self._give_up(error, CloseCode.FORBIDDEN)
+        else:
+            self._welcome()
+
+    def _give_up(self, error: Exception, code: CloseCode) -> None:
+        body = error_body(error)
+        self._refuse(body, None)
+        self._end(code, body.code)
+
+
+def _id(frame: ClientFrame) -> str | None:
+    return frame.id if isinstance(frame, Command) else None
+
+
+def _too_early(seconds: float) -> CommandError:
+    return refusal(
+        "rate_limited",
+        "Too many frames came; send this again later under the same id.",
+        retry_after_ms=max(1, round(seconds * 1000)),
+    )

@@ -1,0 +1,124 @@
+"""Who a connection acts for: `hello`, `refresh`, and what each verb may do."""
+
+from collections.abc import Callable
+
+from protocol.commands import Hello
+from protocol.content import ErrorBody
+from protocol.ids import VERSION
+from wsserver.auth.principal import Authority, Principal, Unauthorized, Verb
+from wsserver.connections.transport import Handshake
+from wsserver.turns.errors import CommandError, refusal
+
+
+class Session:
+    """The identity of one connection.
+
+    Attributes:
+        connection: The connection's id.
+        client: What the client calls itself, for the log.
+    """
+
+    def __init__(
+        self,
+        connection: str,
+        handshake: Handshake,
+        authority: Authority,
+        wall: Callable[[], float],
+    ) -> None:
+        """Begins with nobody; `wall` returns seconds since the epoch."""
+        self.connection = connection
+        self.client: str | None = None
+        self._handshake = handshake
+        self._authority = authority
+        self._wall = wall
+        self._principal: Principal | None = None
+
+    @property
+    def greeted(self) -> bool:
+        """Whether `hello` was said and believed."""
+        return self._principal is not None
+
+    @property
+    def principal(self) -> Principal:
+        """Who the connection acts for."""
+        assert self._principal is not None, "no command is handled before hello"
+        return self._principal
+
+    @property
+    def expires_in(self) -> float | None:
+        """Seconds until the credentials end; None for never."""
+        if self._principal is None or self._principal.expires_at is None:
+            return None
+        return self._principal.expires_at - self._wall()
+
+    def check_version(self) -> None:
+        """Refuses a client that offered subprotocols without ours.
+
+        Raises:
+            CommandError: `unsupported_protocol`.
+        """
+        if not self._handshake.common_version:
+            raise _unsupported()
+
+    def hello(self, frame: Hello) -> None:
+        """Believes the client, or not.
+
+        A token in the frame goes before one of the handshake.
+
+        Raises:
+            CommandError: `unsupported_protocol`.
+            Unauthorized: The credentials are no good.
+            Forbidden: They are, but not for this.
+        """
+        if frame.protocol != VERSION:
+            raise _unsupported()
+        token = self._handshake.token if frame.token is None else frame.token
+        self._principal = self._authenticate(token)
+        if frame.client is not None:
+            version = frame.client.version
+            self.client = frame.client.name + (f" {version}" if version else "")
+
+    def refresh(self, token: str) -> None:
+        """Takes new credentials of the same principal.
+
+        Raises:
+            CommandError: They are another principal's.
+            Unauthorized: They are no good; the old ones stay.
+        """
+        renewed, now = self._authenticate(token), self.principal
+        if (renewed.name, renewed.space) != (now.name, now.space):
+            raise CommandError(
+                ErrorBody(
+                    code="forbidden",
+                    message="The credentials are another principal's; connect anew"
+                    " to act for it.",
+                    retryable=False,
+                    param="$.token",
+                )
+            )
+        self._principal = renewed
+
+    def authorize(self, verb: Verb, conversation: str) -> str:
+        """Returns the conversation's key, if the principal may do the verb.
+
+        Raises:
+            Forbidden: It may not.
+        """
+        principal = self.principal
+        key = principal.key(conversation)
+        self._authority.authorize(principal, verb, key)
+        return key
+
+    def _authenticate(self, token: str | None) -> Principal:
+        principal = self._authority.authenticate(token)
+        if principal.expires_at is not None and principal.expires_at <= self._wall():
+            raise Unauthorized("the credentials have expired")
+        return principal
+
+
+def _unsupported() -> CommandError:
+    return refusal(
+        "unsupported_protocol",
+        f"This server speaks version {VERSION} (`wsserver.v{VERSION}`).",
+        param="$.protocol",
+    )

@@ -1,0 +1,252 @@
+"""One conversation that a connection has open: a cursor into its log.
+
+A view holds a position and the client's options, never a queue of frames. It is
+the `Viewer` that the conversation knows, and what the writer takes events from.
+"""
+
+from collections.abc import Callable
+
+import orjson
+from msgspec import Struct
+
+from protocol.codec import encode
+from protocol.control import CaughtUp, ToolRequest, Waiting
+from protocol.ids import MAX_SEQ
+from wsserver.connections.gates import Gates, Held
+from wsserver.connections.lens import Lens
+from wsserver.connections.window import Window
+from wsserver.log.conversation_log import ConversationLog
+from wsserver.log.entry import Entry
+
+BLOCK_BYTES = 65_536
+"""How much is fetched at once from the store."""
+
+
+class ViewOptions(Struct, frozen=True, kw_only=True):
+    """What the client asked for in `open`.
+
+    Attributes:
+        handles: Names of the tools that it runs.
+        frames: Never to join what it has not had yet.
+        tool_deltas: To be sent `tool_delta` events.
+        window_bytes: How much may be unacknowledged; None for no limit.
+    """
+
+    handles: frozenset[str] = frozenset()
+    frames: bool = False
+    tool_deltas: bool = False
+    window_bytes: int | None = None
+
+
+class View:
+    """One connection's view of one conversation.
+
+    Attributes:
+        principal: The name of the principal.
+        connection: The connection's id.
+        handles: Names of the tools the connection runs.
+        log: The conversation's log.
+        position: The cursor: everything up to it was handed to the transport.
+        ready: Whether it stands in the writer's ring.
+        debt: How many bytes it has sent beyond its turns.
+        starved: Whether what comes next has to be fetched from the store.
+        closed: Whether the client closed it or opened it anew.
+        wake: What the log calls.
+    """
+
+    def __init__(
+        self,
+        *,
+        principal: str,
+        connection: str,
+        log: ConversationLog,
+        after: int,
+        options: ViewOptions,
+        gates: Gates,
+        push: Callable[[bytes], None],
+        on_wake: Callable[["View"], None],
+        on_deleted: Callable[["View"], None],
+    ) -> None:
+        """Makes a view that sends what comes after the number `after`.
+
+        Args:
+            principal: See the attributes.
+            connection: See the attributes.
+            log: See the attributes.
+            after: Where the cursor stands at first.
+            options: What the client asked for.
+            gates: Where frames wait for the store.
+            push: Takes a control frame.
+            on_wake: Told when the view may have something to send; it then
+                stands in the ring (`ready`).
+            on_deleted: Told that the log was deleted.
+        """
+        self.principal = principal
+        self.connection = connection
+        self.handles = options.handles
+        self.log = log
+        self.position = after
+        self.ready = False
+        self.debt = 0
+        self.starved = False
+        self.closed = False
+        self.wake = self._wake
+        self._caught_up_at: int | None = log.stored
+        self._block: list[Entry] = []  # entries that came from the store
+        self._block_used: Callable[[], None] | None = None
+        self._lens = Lens(
+            orjson.dumps(log.conversation),
+            frames=options.frames,
+            tool_deltas=options.tool_deltas,
+        )
+        self._window = (
+            None if options.window_bytes is None else Window(options.window_bytes)
+        )
+        self._flush_through = 0
+        self._gates = gates
+        self._push = push
+        self._on_wake = on_wake
+        self._on_deleted = on_deleted
+
+    # What the conversation calls
+
+    def sent_through(self) -> int:
+        """Returns the last number that was sent on this connection."""
+        return self.position
+
+    def mute(self, turn: int) -> None:
+        """From now on sends no text of that turn; its numbers go out as `skip`."""
+        muted = self._lens.muted
+        if turn <= self.position:
+            muted.clear()  # turns do not overlap: those before it are behind us
+        muted.add(turn)
+
+    def request_tool(self, request: ToolRequest) -> None:
+        """Asks this connection to run a tool, once the store has the call."""
+        log = self.log
+        self._gates.hold(log, Held(frame=encode(request), through=log.head))
+
+    def show_waiting(self, frame: Waiting) -> None:
+        """Tells this connection that the turn has no token yet."""
+        self._push(encode(frame))
+
+    # What the client's commands call
+
+    def flush(self, through: int) -> None:
+        """Sends what comes up to `through` without waiting for acknowledgements.
+
+        A reply waits for it.
+        """
+        self._flush_through = max(self._flush_through, through)
+        self._wake()
+
+    def ack(self, seq: int) -> None:
+        """Takes note that the client has taken everything up to `seq`."""
+        if self._window is not None:
+            self._window.ack(seq)
+            self._wake()
+
+    def close(self) -> None:
+        """Sends nothing any more; what waited for it to be sent waits no longer."""
+        self.closed = True
+        self._drop_block()
+        self.log.unsubscribe(self.wake)
+        self._gates.sent(self.log)
+
+    # What the writer calls
+
+    def take(self, max_bytes: int, out: list[bytes]) -> int:
+        """Appends frames to `out`, moves the cursor, returns the frames' bytes.
+
+        The caller hands `out` to the transport before anything else can run.
+        Goes over `max_bytes` by less than a frame.
+        """
+        if self.log.deleted and not self.closed:
+            self._on_deleted(self)
+        window = self._window
+        if window is not None and self.position >= self._flush_through:
+            max_bytes = min(max_bytes, window.room)
+        if max_bytes <= 0 or self.closed or self.starved:
+            return 0
+        if self._caught_up_at is not None:
+            size = self._replay(self._caught_up_at, max_bytes, out)
+        else:
+            size = self._send(MAX_SEQ, max_bytes, out)
+        if window is not None and size:
+            window.sent(self.position, size)
+        if window is not None and window.room <= 0:
+            self._drop_block()  # others may be waiting for theirs
+        if self._flush_through and self.position >= self._flush_through:
+            self._flush_through = 0
+            self._gates.sent(self.log)
+        return size
+
+    @property
+    def due(self) -> bool:
+        """Whether the next `take` may give something."""
+        if self.closed or self.starved:
+            return False
+        if self.position >= self.log.stored and self._caught_up_at is None:
+            return False
+        window = self._window
+        return window is None or window.room > 0 or self.position < self._flush_through
+
+    @property
+    def block_bytes(self) -> int:
+        """How much it would send at once of what is fetched for it."""
+        window = self._window
+        return BLOCK_BYTES if window is None else min(BLOCK_BYTES, window.room)
+
+    def fetched(self, entries: list[Entry], used: Callable[[], None]) -> None:
+        """Takes what `starved` asked for: the entries after the cursor.
+
+        Args:
+            entries: Empty when there was nothing to be had.
+            used: Called when they were sent or are not wanted any more.
+        """
+        self.starved = False
+        if self.closed or not entries:
+            used()
+            return
+        self._block, self._block_used = entries, used
+        self._wake()
+
+    def _drop_block(self) -> None:
+        used, self._block, self._block_used = self._block_used, [], None
+        if used is not None:
+            used()
+
+    def _wake(self) -> None:
+        if not self.ready:
+            self.ready = True
+            self._on_wake(self)
+
+    def _replay(self, head: int, max_bytes: int, out: list[bytes]) -> int:
+        size = 0
+        if self.position < head:
+            size = self._send(head, max_bytes, out)
+        if self.position >= head:
+            self._caught_up_at = None
+            out.append(
+                encode(CaughtUp(conversation=self.log.conversation, seq=self.position))
+            )
+        return size
+
+    def _send(self, through: int, max_bytes: int, out: list[bytes]) -> int:
+        position = self.position
+        entries = self._block or self.log.read(position, max_bytes)
+        if not entries:
+            if entries is None:
+                # The log may have been trimmed beyond a cursor that lags: then the
+                # next event does not fit, which tells the client to open again.
+                self.position = max(position, self.log.oldest - 1)
+                self.starved = self.position < self.log.stored
+            return 0
+        self.position, size = self._lens.show(
+            entries, position, through, max_bytes, out
+        )
+        if self._block:
+            self._block = [entry for entry in entries if entry.seq > self.position]
+            if not self._block:
+                self._drop_block()
+        return size

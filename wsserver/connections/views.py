@@ -1,0 +1,176 @@
+"""Which conversations a connection has open, and how one is opened."""
+
+from collections.abc import Generator
+from contextlib import contextmanager
+from typing import Literal
+
+from msgspec import Struct
+
+from protocol.codec import encode
+from protocol.commands import Open
+from protocol.control import Reply
+from wsserver.connections.errors import error_frame
+from wsserver.connections.metrics import ConnectionMetrics
+from wsserver.connections.session import Session
+from wsserver.connections.verdict import Cursor, verdict
+from wsserver.connections.viewer import View, ViewOptions
+from wsserver.connections.writer import Writer
+from wsserver.turns.conversation import Conversation
+from wsserver.turns.errors import refusal
+
+
+class _Opened(Struct, frozen=True):
+    conversation: Conversation
+    view: View
+
+
+class Views:
+    """The open conversations of one connection, by id."""
+
+    def __init__(
+        self,
+        session: Session,
+        writer: Writer,
+        metrics: ConnectionMetrics,
+        max_open: int,
+    ) -> None:
+        """Begins with none; `max_open` is the limit that `welcome` announced."""
+        self._session = session
+        self._writer = writer
+        self._metrics = metrics
+        self._max_open = max_open
+        self._opened: dict[str, _Opened] = {}
+        self._deleting: set[str] = set()
+
+    def view_of(self, conversation: Conversation) -> View | None:
+        """Returns this connection's view, None if it is not open."""
+        opened = self._opened.get(conversation.log.conversation)
+        if opened is None or opened.conversation is not conversation:
+            return None
+        return opened.view
+
+    def heads(self) -> dict[str, int]:
+        """Returns the last number of each open conversation."""
+        return {
+            conversation: opened.view.log.stored
+            for conversation, opened in self._opened.items()
+        }
+
+    def ack(self, conversation: str, seq: int) -> None:
+        """Opens the window of a conversation; ignored when it is not open."""
+        opened = self._opened.get(conversation)
+        if opened is not None:
+            opened.view.ack(seq)
+
+    def check_room(self, conversation: str) -> None:
+        """Refuses one conversation too many.
+
+        Raises:
+            CommandError: `too_many_conversations`.
+        """
+        if conversation not in self._opened and len(self._opened) >= self._max_open:
+            raise refusal(
+                "too_many_conversations",
+                f"{len(self._opened)} conversations are open on this connection,"
+                " which is the limit; close one first.",
+            )
+
+    def open(
+        self,
+        frame: Open,
+        conversation: Conversation,
+        cursor: Cursor | None,
+        *,
+        created: bool,
+    ) -> None:
+        """Attaches to a conversation, replies, and replaces an earlier view of it.
+
+        One step without an await: what is stored after the head in the reply is
+        live, what is before it is replay.
+
+        Raises:
+            CommandError: `too_many_conversations`.
+        """
+        log = conversation.log
+        self.check_room(log.conversation)
+        judged = verdict(cursor, epoch=log.epoch, head=log.stored, oldest=log.oldest)
+        view = View(
+            principal=self._session.principal.name,
+            connection=self._session.connection,
+            log=log,
+            after=judged.after,
+            options=ViewOptions(
+                handles=frozenset(frame.handles),
+                frames=frame.view == "frames",
+                tool_deltas="tool_delta" in frame.include,
+                window_bytes=frame.window_bytes,
+            ),
+            gates=self._writer.gates,
+            push=self._writer.push,
+            on_wake=self._writer.mark,
+            on_deleted=self._deleted,
+        )
+        running = conversation.running
+        outcome: Literal["created", "replay", "reset"]
+        outcome = "created" if created else judged.outcome
+        reply = Reply(
+            re=frame.id,
+            ok=True,
+            outcome=outcome,
+            conversation=log.conversation,
+            epoch=log.epoch,
+            head=log.stored,
+            oldest=log.oldest,
+            turn=running if 0 < running <= log.stored else None,
+            last_ids=conversation.last_ids,
+            reason=judged.reason,
+        )
+        self._writer.answer(encode(reply))
+        self._metrics.resume(outcome, judged.reason)
+        earlier = self._opened.get(log.conversation)
+        self._opened[log.conversation] = _Opened(conversation, view)
+        log.subscribe(view.wake)
+        conversation.attach(view)
+        if earlier is not None:
+            # After the new one is there: a turn that minds being left is not.
+            self._leave(earlier)
+        view.wake()
+
+    def close(self, conversation: str) -> None:
+        """Leaves a conversation; harmless when it is not open."""
+        opened = self._opened.pop(conversation, None)
+        if opened is not None:
+            self._leave(opened)
+
+    @contextmanager
+    def deleting(self, conversation: str) -> Generator[None]:
+        """Leaves a conversation that this client deletes, without telling it."""
+        self._deleting.add(conversation)
+        try:
+            yield
+            self.close(conversation)
+        finally:
+            self._deleting.discard(conversation)
+
+    def clear(self) -> None:
+        """Leaves all."""
+        for conversation in list(self._opened):
+            self.close(conversation)
+
+    def _leave(self, opened: _Opened) -> None:
+        opened.view.close()
+        opened.conversation.detach(opened.view)
+
+    def _deleted(self, view: View) -> None:
+        """Leaves a conversation that somebody deleted, and tells the client."""
+        conversation = view.log.conversation
+        opened = self._opened.get(conversation)
+        if opened is None or opened.view is not view:
+            return
+        self.close(conversation)
+        if conversation in self._deleting:
+            return
+        gone = refusal(
+            "conversation_not_found", f"The conversation {conversation} was deleted."
+        )
+        self._writer.push(error_frame(gone.body, None))
