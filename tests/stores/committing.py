@@ -1,0 +1,57 @@
+"""A process that commits until it is killed, and prints each commit that it saw.
+
+Run as `python -m tests.stores.committing FILE`. Commit number n appends some tokens
+to each conversation and sets each state to n, so a reader can tell whole commits.
+"""
+
+import sys
+from itertools import count
+from pathlib import Path
+
+import anyio
+
+from wsserver.log.entry import Entry, compact, text_entry
+from wsserver.log.store import Meta, Write
+from wsserver.stores.sqlite import SqliteStore
+
+KEYS = ["a/1", "a/2", "a/3"]
+COMPACTED_EVERY = 7
+
+
+def text(seq: int) -> str:
+    return f"token {seq} " * (1 + seq % 40)
+
+
+def head(number: int, index: int) -> int:
+    """Returns the head of conversation `index` after commit `number`."""
+    return sum(1 + (n + index) % 5 for n in range(1, number + 1))
+
+
+def write(number: int, index: int) -> Write:
+    begin, end = head(number - 1, index), head(number, index)
+
+    def entries(after: int) -> list[Entry]:
+        return [text_entry("delta", n, 1, text(n)) for n in range(after + 1, end + 1)]
+
+    joined: list[Entry] = []
+    if number % COMPACTED_EVERY == 0:
+        joined = compact(entries(head(number - COMPACTED_EVERY, index)))
+    return Write(
+        key=KEYS[index],
+        meta=Meta(epoch="e1", head=end, oldest=1, live=True, state=b"%d" % number),
+        entries=entries(begin),
+        compacted=joined,
+    )
+
+
+async def main(path: Path) -> None:
+    store = SqliteStore(path, durability="process", boot="boot-1")
+    for number in count(1):
+        writes = [write(number, index) for index in range(len(KEYS))]
+        await store.commit(writes, float(number))
+        sys.stdout.write(f"{number}\n")
+        sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    anyio.run(main, Path(sys.argv[1]))

@@ -1,0 +1,40 @@
+"""Every store, on every event loop it is for."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from wsserver.log.store import Store
+from wsserver.stores.memory import MemoryStore
+from wsserver.stores.sqlite import SqliteStore
+
+UVLOOP = ("asyncio", {"use_uvloop": True})
+
+
+@pytest.fixture(
+    params=[
+        pytest.param(("memory", "asyncio"), id="memory-asyncio"),
+        pytest.param(("memory", "trio"), id="memory-trio"),
+        pytest.param(("sqlite", "asyncio"), id="sqlite-asyncio"),
+        pytest.param(("sqlite", UVLOOP), id="sqlite-uvloop"),
+    ]
+)
+def case(request: pytest.FixtureRequest) -> tuple[str, Any]:
+    if request.param[1] is UVLOOP:
+        pytest.importorskip("uvloop")
+    return request.param
+
+
+@pytest.fixture
+async def store(case: tuple[str, Any], tmp_path: Path) -> AsyncIterator[Store]:
+    if case[0] == "memory":
+        store: Store = MemoryStore()
+    else:
+        store = await anyio.to_thread.run_sync(
+            lambda: SqliteStore(tmp_path / "s.db", durability="process", boot="b")
+        )
+    yield store
+    await store.close()

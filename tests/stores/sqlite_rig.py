@@ -1,0 +1,51 @@
+"""SQLite files to try: opened, crashed, looked into from beside."""
+
+import sqlite3
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, closing
+from pathlib import Path
+from typing import Any
+
+import anyio.to_thread
+
+from wsserver.stores import Durability
+from wsserver.stores.sqlite import SqliteStore
+
+
+async def open_file(
+    path: Path, *, durability: Durability = "process", boot: str | None = "boot-1"
+) -> SqliteStore:
+    return await anyio.to_thread.run_sync(
+        lambda: SqliteStore(path, durability=durability, boot=boot)
+    )
+
+
+@asynccontextmanager
+async def opened(path: Path, **options: Any) -> AsyncIterator[SqliteStore]:
+    store = await open_file(path, **options)
+    try:
+        yield store
+    finally:
+        await store.close()
+
+
+async def crash(store: SqliteStore) -> None:
+    """Lets go of the file as a killed process does: without a note of the end."""
+    store._closed = True
+    await store._reader.call(store._reading.close)
+    await store._writer.call(store._writing.close)
+    store._file.release()
+    store._reader.stop()
+    store._writer.stop()
+
+
+async def query(path: Path, sql: str) -> list[Any]:
+    """Asks the file, beside the store."""
+
+    def ask() -> list[Any]:
+        with closing(sqlite3.connect(path)) as connection:
+            rows = connection.execute(sql).fetchall()
+            connection.commit()
+            return rows
+
+    return await anyio.to_thread.run_sync(ask)

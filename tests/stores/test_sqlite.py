@@ -1,0 +1,196 @@
+"""What only the SQLite store has to do: two threads, full disks, bounded files."""
+
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from tests.stores.samples import (
+    ALL,
+    KEY,
+    NOW,
+    OTHER,
+    appending,
+    done,
+    meta,
+    receipt,
+    tokens,
+)
+from tests.stores.sqlite_rig import opened, query
+from wsserver.log.entry import compact, text_entry
+from wsserver.log.store import StoreError, Write
+from wsserver.stores.rows import ROW_BYTES
+from wsserver.stores.sqlite import SqliteStore
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "s.db"
+
+
+async def checkpoints(store: SqliteStore) -> None:
+    """Waits for the checkpoint under way: the reader's part, then the writer's."""
+    await store._reader.call(int)
+    await store._writer.call(int)
+
+
+async def test_what_was_committed_is_there_after_closing(path: Path) -> None:
+    async with opened(path) as store:
+        await store.commit([appending(tokens(1, 5), receipts=[receipt("r", NOW)])], NOW)
+
+    async with opened(path) as store:
+        assert await store.read(KEY, 0, ALL) == tokens(1, 5)
+        assert await store.meta(KEY) == meta(5)
+        assert await store.receipts(KEY, 0, 10) == [receipt("r", NOW)]
+        await store.commit([appending(tokens(6, 7))], NOW)
+        assert await store.read(KEY, 4, ALL) == tokens(5, 7)
+
+
+async def test_a_closed_store_says_so(path: Path) -> None:
+    async with opened(path) as store:
+        pass
+
+    asks: list[Callable[[], Any]] = [
+        lambda: store.commit([], NOW),
+        lambda: store.meta(KEY),
+        lambda: store.read(KEY, 0, ALL),
+        lambda: store.receipts(KEY, 0, 1),
+        lambda: store.live(),
+    ]
+    for ask in asks:
+        with pytest.raises(StoreError, match="closed"):
+            await ask()
+
+
+async def test_closing_finishes_what_was_begun(path: Path) -> None:
+    gate = threading.Event()
+    async with opened(path) as store, anyio.create_task_group() as tasks:
+        store._writer.post(lambda: gate.wait(5) and None)
+        for key in (KEY, OTHER):
+            writes = [appending(tokens(1, 3), key), Write(key="a/x", delete=True)]
+            tasks.start_soon(store.commit, writes, NOW)
+        await anyio.lowlevel.checkpoint()
+        tasks.start_soon(store.close)
+        await anyio.lowlevel.checkpoint()
+        gate.set()
+
+    async with opened(path) as store:
+        assert await store.read(OTHER, 0, ALL) == tokens(1, 3)
+
+
+async def test_reads_do_not_wait_for_a_commit(path: Path) -> None:
+    gate = threading.Event()
+    async with opened(path) as store, anyio.create_task_group() as tasks:
+        await store.commit([appending(tokens(1, 3))], NOW)
+
+        def slowly() -> None:
+            store._writing.execute("BEGIN IMMEDIATE")
+            store._writing.execute("UPDATE conversation SET head = 77")
+            gate.wait(5)
+            store._writing.execute("ROLLBACK")
+
+        tasks.start_soon(store._writer.call, slowly)
+        tasks.start_soon(store.commit, [appending(tokens(4, 4))], NOW)
+        with anyio.fail_after(3):
+            assert await store.read(KEY, 0, ALL) == tokens(1, 3)
+            assert await store.meta(KEY) == meta(3)
+        gate.set()
+
+
+async def test_after_a_full_disk_the_next_commit_works(path: Path) -> None:
+    big = text_entry("delta", 4, 1, "x" * 1_000_000)
+    async with opened(path) as store:
+        await store.commit([appending(tokens(1, 3))], NOW)
+
+        def limit(pages: int) -> None:
+            store._writing.execute(f"PRAGMA max_page_count = {pages}")
+
+        await store._writer.call(limit, 60)
+        for _ in range(3):
+            with pytest.raises(StoreError, match=r"s\.db: .*full.* Free some space"):
+                await store.commit(
+                    [appending([big]), appending(tokens(1, 1), OTHER)], NOW
+                )
+            assert await store.read(KEY, 0, ALL) == tokens(1, 3)
+            assert await store.meta(OTHER) is None
+        await store.commit([appending(tokens(1, 2), OTHER)], NOW)
+        await store._writer.call(limit, 100_000)
+        await store.commit([appending([big])], NOW)
+
+        assert await store.read(KEY, 3, ALL) == [big]
+
+
+async def test_a_file_that_can_not_be_written_says_what_to_do(path: Path) -> None:
+    async with opened(path) as store:
+        await store._writer.call(store._writing.execute, "PRAGMA query_only = ON")
+        with pytest.raises(StoreError, match=r"s\.db: .*readonly.* writable"):
+            await store.commit([appending(tokens(1, 3))], NOW)
+        await store._writer.call(store._writing.execute, "PRAGMA query_only = OFF")
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "UPDATE batch SET entries = substr(entries, 3) WHERE first = 4",
+        "UPDATE batch SET first = 5 WHERE first = 4",
+        "DELETE FROM batch WHERE first = 4",
+    ],
+)
+async def test_damaged_entries_are_not_taken_for_a_log(path: Path, damage: str) -> None:
+    async with opened(path) as store:
+        for first in (1, 4, 7):
+            await store.commit([appending(tokens(first, first + 2))], NOW)
+        await query(path, damage)
+
+        with pytest.raises(StoreError, match=r"s\.db: entries are damaged"):
+            await store.read(KEY, 0, ALL)
+
+
+async def test_the_rows_of_a_compacted_turn_are_of_bounded_size(path: Path) -> None:
+    entries = [text_entry("delta", seq, 1, "x" * 50) for seq in range(1, 20_001)]
+    entries.append(done(20_001))
+    async with opened(path) as store:
+        await store.commit([appending(entries)], NOW)
+        await store.commit(
+            [Write(key=KEY, meta=meta(20_001), compacted=compact(entries))], NOW
+        )
+
+        rows = await query(path, "SELECT length(entries) FROM batch")
+
+    assert 4 <= len(rows) <= 9
+    assert all(length <= ROW_BYTES for (length,) in rows)
+
+
+async def test_deleted_text_is_in_no_file_any_more(path: Path) -> None:
+    private = "a rather private sentence"
+    entries = [text_entry("delta", seq, 1, private) for seq in range(1, 2001)]
+    given = receipt(private, NOW)
+    async with opened(path) as store:
+        await store.commit([appending(entries, receipts=[given])], NOW)
+        await store.commit(
+            [Write(key=KEY, meta=meta(2000), compacted=compact(entries))], NOW
+        )
+        await store._reader.call(store._move, store._reading, "PASSIVE")
+        assert private.encode() in await anyio.Path(path).read_bytes()
+
+        await store.commit([Write(key=KEY, delete=True)], NOW)
+        await checkpoints(store)
+
+        async for file in anyio.Path(path.parent).iterdir():
+            assert private.encode() not in await file.read_bytes(), file.name
+
+
+async def test_the_write_ahead_log_does_not_grow_for_ever(path: Path) -> None:
+    big = [text_entry("delta", seq, 1, "x" * 120_000) for seq in range(1, 1001)]
+    async with opened(path) as store:
+        for first in range(0, 600, 4):
+            await store.commit([appending(big[first : first + 4])], NOW)
+            await checkpoints(store)
+
+        moved = await anyio.Path(path).stat()
+        left = await anyio.Path(f"{path}-wal").stat()
+    assert moved.st_size > 50_000_000
+    assert left.st_size < 20_000_000

@@ -1,0 +1,154 @@
+"""Who may have the SQLite file open, and whether what is in it can be believed."""
+
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from tests.stores.samples import ALL, KEY, NOW, OTHER, appending, tokens
+from tests.stores.sqlite_rig import crash, open_file, opened, query
+from wsserver.log.store import StoreError
+from wsserver.stores import Durability
+from wsserver.stores.sqlite import SqliteStore
+from wsserver.stores.sqlite_file import boot_id
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "s.db"
+
+
+async def test_a_second_server_is_refused(path: Path) -> None:
+    async with opened(path) as store:
+        with pytest.raises(StoreError, match=r"s\.db is in use .*--store") as caught:
+            async with opened(path):
+                pass
+        await store.commit([appending(tokens(1, 1))], NOW)
+
+    assert "\n" not in str(caught.value)
+    async with opened(path):
+        pass
+
+
+async def test_an_open_that_failed_holds_no_lock(path: Path) -> None:
+    await anyio.Path(path).write_bytes(b"this is no database" * 1000)
+    for _ in range(2):
+        with pytest.raises(StoreError, match="not a database"):
+            async with opened(path):
+                pass
+
+    await anyio.Path(path).unlink()
+    async with opened(path):
+        pass
+
+
+async def test_another_schema_version_is_refused(path: Path) -> None:
+    async with opened(path):
+        pass
+    await query(path, "PRAGMA user_version = 9")
+
+    with pytest.raises(StoreError, match=r"s\.db has schema version 9"):
+        async with opened(path):
+            pass
+
+
+async def test_the_database_of_another_program_is_left_alone(path: Path) -> None:
+    await query(path, "CREATE TABLE theirs (x)")
+
+    with pytest.raises(StoreError, match="another program"):
+        async with opened(path):
+            pass
+
+    assert await query(path, "SELECT name FROM sqlite_schema") == [("theirs",)]
+
+
+async def test_a_damaged_file_says_what_to_do(path: Path) -> None:
+    async with opened(path) as store:
+        await store.commit([appending(tokens(1, 5000))], NOW)
+    content = await anyio.Path(path).read_bytes()
+    damaged = content[:4096] + b"\xa5" * (len(content) - 4096)
+    await anyio.Path(path).write_bytes(damaged)
+
+    with pytest.raises(StoreError, match=r"s\.db: .*malformed.* backup"):
+        async with opened(path) as store:
+            await store.read(KEY, 0, ALL)
+
+
+@pytest.mark.parametrize(("durability", "level"), [("process", 1), ("power", 2)])
+async def test_durability_says_whether_commits_wait_for_the_medium(
+    path: Path, durability: Durability, level: int
+) -> None:
+    async with opened(path, durability=durability) as store:
+        for connection in (store._writing, store._reading):
+            (got,) = connection.execute("PRAGMA synchronous").fetchone()
+            assert got == level
+
+
+async def epochs(path: Path, boot: str | None, **options: Any) -> list[str]:
+    """Opens the file under a boot, and returns all epochs it has then."""
+    async with opened(path, boot=boot, **options) as store:
+        found = [await store.meta(key) for key in (KEY, OTHER)]
+        assert store.epochs_renewed == all(m and m.epoch != "e1" for m in found)
+        return [found.epoch for found in found if found]
+
+
+async def used(path: Path, **options: Any) -> SqliteStore:
+    """Makes a store with two conversations of epoch `e1`."""
+    store = await open_file(path, **options)
+    await store.commit([appending(tokens(1, 2)), appending(tokens(1, 2), OTHER)], NOW)
+    return store
+
+
+async def test_a_crash_before_the_machine_was_started_again_renews_epochs(
+    path: Path,
+) -> None:
+    await crash(await used(path, boot="boot-1"))
+
+    renewed = await epochs(path, "boot-2")
+
+    assert "e1" not in renewed
+    assert len(set(renewed)) == 2
+    async with opened(path, boot="boot-3") as store:
+        assert not store.epochs_renewed
+        found = await store.meta(KEY)
+        assert found is not None
+        assert found.epoch == renewed[0]
+        assert await store.read(KEY, 0, ALL) == tokens(1, 2)
+
+
+async def test_a_crash_in_the_same_boot_keeps_epochs(path: Path) -> None:
+    await crash(await used(path, boot="boot-1"))
+
+    assert await epochs(path, "boot-1") == ["e1", "e1"]
+
+
+async def test_closing_in_order_keeps_epochs_whatever_the_boot(path: Path) -> None:
+    await (await used(path, boot="boot-1")).close()
+
+    assert await epochs(path, "boot-2") == ["e1", "e1"]
+    assert await epochs(path, None) == ["e1", "e1"]
+
+
+async def test_where_boots_have_no_names_a_crash_renews_epochs(path: Path) -> None:
+    await crash(await used(path, boot=None))
+
+    assert "e1" not in await epochs(path, None)
+
+
+async def test_commits_that_waited_for_the_medium_keep_epochs(path: Path) -> None:
+    await crash(await used(path, boot="boot-1", durability="power"))
+
+    assert await epochs(path, "boot-2") == ["e1", "e1"]
+
+
+async def test_a_second_crash_is_noticed_too(path: Path) -> None:
+    await (await used(path, boot="boot-1")).close()
+    await crash(await open_file(path, boot="boot-2"))
+
+    assert "e1" not in await epochs(path, "boot-3")
+
+
+def test_this_boot_has_a_lasting_name_where_linux_gives_one() -> None:
+    assert boot_id() == boot_id()
+    assert boot_id() != ""
