@@ -20,6 +20,7 @@ from protocol.client_commands import AnyCommand, Commands
 from protocol.client_events import (
     ClientEvent,
     Connected,
+    Cursor,
     Disconnected,
     DropConnection,
     Replied,
@@ -28,7 +29,6 @@ from protocol.client_events import (
 from protocol.client_link import ClientStateError, Link, Phase
 from protocol.client_outbox import Outbox
 from protocol.client_output import Output
-from protocol.client_subscription import Cursor
 from protocol.client_subscriptions import Subscriptions
 from protocol.client_tools import ToolLedger
 from protocol.codec import UnknownFrame, decode_server_frame, encode

@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeVar
 
 from msgspec import UNSET, UnsetType
 
-from protocol.client_subscription import Cursor
+from protocol.client_events import Cursor
 from protocol.commands import (
     Close,
     Command,

@@ -26,6 +26,20 @@ from protocol.events import LogEvent
 ResetReason = Literal["expired", "seq_ahead", "epoch_changed"]
 
 
+class Cursor(Struct, frozen=True, kw_only=True):
+    """Everything of `conversation` up to and including `last` is there.
+
+    Attributes:
+        conversation: Whose log it is a position in.
+        epoch: What the server calls the log's unbroken life.
+        last: The highest number that was taken; 0 for none.
+    """
+
+    conversation: str
+    epoch: str
+    last: int
+
+
 class Connected(Struct, frozen=True, kw_only=True):
     """The server said welcome; what is held goes out now.
 
@@ -90,10 +104,13 @@ class Reset(Struct, frozen=True, kw_only=True):
     """The application drops its state of the conversation: all comes again.
 
     Emitted before the first of the new events.
+
+    Attributes:
+        cursor: Where the new events begin: right after its `last`.
+        reason: Why the old cursor was void.
     """
 
-    conversation: str
-    epoch: str
+    cursor: Cursor
     reason: ResetReason
 
 

@@ -6,28 +6,15 @@ connection: a subscription outlives it and is opened again on the next one.
 
 from typing import Literal
 
-from msgspec import UNSET, Struct
+from msgspec import UNSET
 from msgspec.structs import replace
 
-from protocol.client_events import ResetReason
+from protocol.client_events import Cursor, ResetReason
 from protocol.commands import Open
 from protocol.control import Reply
-from protocol.events import LogEvent, SkipEvent, TextEvent
+from protocol.events import LogEvent, first_seq
 
 Placing = Literal["fits", "old", "gap"]
-
-
-class Cursor(Struct, frozen=True, kw_only=True):
-    """Everything of `conversation` up to and including `last` is there.
-
-    Attributes:
-        epoch: What the server called the log's unbroken life.
-        last: The highest number that was taken; 0 for none.
-    """
-
-    conversation: str
-    epoch: str
-    last: int
 
 
 class Subscription:
@@ -123,8 +110,7 @@ class Subscription:
         seq = event.seq
         if seq <= self._last:
             return "old"
-        first = event.first if isinstance(event, (TextEvent, SkipEvent)) else None
-        if (first or seq) != self._last + 1:
+        if first_seq(event) != self._last + 1:
             return "gap"
         self._last = seq
         self.misses = 0

@@ -9,15 +9,20 @@ from collections.abc import Callable
 from msgspec.structs import replace
 
 from protocol.backoff import Backoff
-from protocol.client_events import DropConnection, Lost, Replied, Reset
+from protocol.client_events import Cursor, DropConnection, Lost, Replied, Reset
 from protocol.client_output import Output
-from protocol.client_subscription import Cursor, Subscription
+from protocol.client_subscription import Subscription
 from protocol.commands import Open
 from protocol.content import ErrorBody
 from protocol.control import CaughtUp, Reply
 from protocol.events import LogEvent
 
 _MOST_MISSES = 3
+_LET_GO = ErrorBody(
+    code="conversation_not_found",
+    message="the conversation was closed before it was open",
+    retryable=False,
+)
 
 
 class Subscriptions:
@@ -65,6 +70,9 @@ class Subscriptions:
 
     def drop(self, conversation: str) -> None:
         """Lets a conversation go; what still arrives of it is void."""
+        subscription = self._by_conversation.get(conversation)
+        if subscription is not None and subscription.requests:
+            self._give_up(subscription, _LET_GO)
         self._by_conversation.pop(conversation, None)
 
     def take(self, event: LogEvent) -> bool:
@@ -99,7 +107,8 @@ class Subscriptions:
         subscription = self._by_opening.pop(reply.re, None)
         if subscription is None:
             return False
-        if subscription.wire_id != reply.re:
+        current = self._by_conversation.get(subscription.conversation)
+        if subscription is not current or subscription.wire_id != reply.re:
             return True
         if reply.error is None:
             self._attached(subscription, reply)
@@ -161,14 +170,9 @@ class Subscriptions:
             self._reply(request, replace(reply, re=request.id))
         if reason == "epoch_changed":
             self._new_epoch(subscription.conversation)
-        if reason is not None:
-            self._output.emit(
-                Reset(
-                    conversation=subscription.conversation,
-                    epoch=reply.epoch or "",
-                    reason=reason,
-                )
-            )
+        cursor = subscription.cursor
+        if reason is not None and cursor is not None:
+            self._output.emit(Reset(cursor=cursor, reason=reason))
 
     def _refused(
         self, subscription: Subscription, error: ErrorBody, now: float
@@ -182,7 +186,7 @@ class Subscriptions:
             self._give_up(subscription, error)
 
     def _give_up(self, subscription: Subscription, error: ErrorBody) -> None:
-        self.drop(subscription.conversation)
+        del self._by_conversation[subscription.conversation]
         requests = subscription.take_requests()
         for request in requests:
             self._reply(request, Reply(re=request.id, ok=False, error=error))

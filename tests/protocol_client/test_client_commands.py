@@ -1,0 +1,183 @@
+"""Commands: under one id until they are replied to, over any number of connections."""
+
+import pytest
+
+from protocol.client_events import Connected, Disconnected, Replied
+from protocol.client_link import ClientStateError
+from protocol.content import Config
+from protocol.control import AuthExpiring, ErrorFrame
+from protocol.frame_error import FrameError
+from tests.protocol_client.wire import WELCOME, Wire
+
+
+def test_a_send_goes_out_again_under_its_id_until_the_reply(online: Wire) -> None:
+    """C-10, the client's part."""
+    online.open()
+    sent = online.client.send("c", "hi")
+    (first,) = online.sent()
+    for _ in range(3):
+        online.client.disconnected(None, online.now)
+        online.connect()
+        opening, again = online.sent()
+        assert again == first, "the very same frame"
+        online.verdict(opening["id"], head=0)
+    online.events()
+    for _ in range(2):
+        online.receive_json(
+            type="reply", re=sent.id, ok=True, outcome="started", turn=2, seq=1
+        )
+    replied = online.only(Replied)
+    assert (replied.command, replied.reply.outcome) == (sent, "started")
+    online.client.disconnected(None, online.now)
+    online.connect()
+    assert [frame["type"] for frame in online.sent()] == ["open"]
+
+
+def test_commands_wait_for_the_welcome_and_keep_their_order(wire: Wire) -> None:
+    wire.client.open("c")
+    wire.client.send("c", "one")
+    wire.client.connected(wire.now)
+    wire.client.configure("c", Config(model="m"))
+    wire.client.interrupt("c", turn=3, seen_seq=9)
+    wire.client.fork("c", 4, new="d")
+    assert [frame["type"] for frame in wire.sent()] == ["hello"]
+    wire.receive(WELCOME)
+    kinds = [frame["type"] for frame in wire.sent()]
+    assert kinds == ["open", "send", "configure", "interrupt", "fork"]
+
+
+def test_ids_are_the_prefix_and_a_number_of_their_own(wire: Wire) -> None:
+    ids = {wire.client.send("c", "hi").id for _ in range(3)}
+    assert ids == {"me-1", "me-2", "me-3"}
+
+
+def test_what_a_draining_server_refuses_goes_to_the_next(online: Wire) -> None:
+    sent = online.client.send("c", "hi")
+    online.refuse(sent.id, "draining", retryable=True)
+    assert not online.events()
+    online.client.disconnected(1012, online.now)
+    online.connect()
+    assert online.sent()[-1]["id"] == sent.id
+
+
+def test_an_error_settles_a_command(online: Wire) -> None:
+    sent = online.client.send("c", "hi")
+    online.refuse(sent.id, "queue_full", retryable=True)
+    error = online.only(Replied).reply.error
+    assert error is not None
+    assert (error.code, error.retryable) == ("queue_full", True)
+    assert online.client.unreplied == 0
+
+
+@pytest.mark.parametrize("when", ["online", "before"])
+def test_a_frame_above_the_limit_is_never_sent(wire: Wire, when: str) -> None:
+    """It would end every connection it is sent on."""
+    if when == "online":
+        wire.connect()
+    sent = wire.client.send("c", "x" * 5000)
+    if when == "before":
+        wire.connect()
+    assert not wire.sent()
+    replied = wire.only(Replied)
+    assert replied.command == sent
+    assert replied.reply.error is not None
+    assert replied.reply.error.code == "too_large"
+
+
+def test_an_open_above_the_limit_is_refused_too(online: Wire) -> None:
+    online.client.open("c", config=Config(instructions="x" * 5000))
+    assert not online.sent()
+    error = online.only(Replied).reply.error
+    assert error is not None
+    assert error.code == "too_large"
+
+
+def test_what_json_cannot_carry_changes_nothing(online: Wire) -> None:
+    with pytest.raises(FrameError):
+        online.client.send("c", "\ud800")
+    with pytest.raises(FrameError):
+        online.client.tool_result("c", "call", output=object())
+    assert not online.sent()
+    assert online.client.unreplied == 0
+
+
+def test_a_lost_connection_closes_what_was_to_be_closed(online: Wire) -> None:
+    online.open()
+    closing = online.client.close("c")
+    online.client.disconnected(None, online.now)
+    replied, gone = online.events()
+    assert isinstance(replied, Replied)
+    assert (replied.command, replied.reply.outcome) == (closing, "closed")
+    assert isinstance(gone, Disconnected)
+    assert online.client.close("d") == online.only(Replied).command
+    online.connect()
+    assert not online.sent()
+
+
+def test_a_delete_is_not_followed_by_an_open_that_makes_it_anew(online: Wire) -> None:
+    online.client.open("c")
+    deleting = online.client.delete("c")
+    online.client.disconnected(None, online.now)
+    online.connect()
+    assert [frame["id"] for frame in online.sent()] == [deleting.id]
+
+
+def test_refreshed_credentials_serve_the_next_hello(online: Wire) -> None:
+    online.receive(AuthExpiring(in_ms=1000))
+    assert online.only(AuthExpiring).in_ms == 1000
+    online.client.refresh("new")
+    assert online.sent()[0]["token"] == "new"  # noqa: S105
+    online.client.disconnected(None, online.now)
+    online.advance_to_timer()
+    online.client.connected(online.now)
+    assert online.sent()[0]["token"] == "new"  # noqa: S105
+
+
+def test_ack_and_progress_travel_only_while_connected(online: Wire) -> None:
+    online.open()
+    online.delta(1)
+    online.client.ack("c")
+    online.client.ack("c", 0)
+    online.client.ack("unknown")
+    online.client.tool_progress("c", "call")
+    assert [frame.get("seq") for frame in online.sent()] == [1, 0, None]
+    online.client.disconnected(None, online.now)
+    online.client.ack("c")
+    online.client.tool_progress("c", "call")
+    assert not online.sent()
+
+
+def test_faults_of_no_command_are_told(online: Wire) -> None:
+    online.receive(b'{"type":"delta","conversation":"c"}')
+    assert online.only(ErrorFrame).code == "bad_frame"
+    online.receive(b"not json")
+    assert online.only(ErrorFrame).code == "bad_json"
+    online.receive_json(type="error", code="rate_limited", message="m", retryable=True)
+    assert online.only(ErrorFrame).code == "rate_limited"
+
+
+def test_a_second_welcome_and_a_stray_reply_are_nothing(online: Wire) -> None:
+    online.receive(WELCOME)
+    online.receive_json(type="reply", re="stranger", ok=True, outcome="started")
+    online.receive_json(type="pong", server_time="2026-01-01T00:00:00.000Z")
+    assert not online.events()
+
+
+def test_a_stopped_client_takes_no_commands(online: Wire) -> None:
+    online.client.disconnected(4401, online.now)
+    for give in (
+        lambda: online.client.send("c", "hi"),
+        lambda: online.client.open("c"),
+        lambda: online.client.connected(online.now),
+        lambda: online.client.received(b"{}", online.now),
+    ):
+        with pytest.raises(ClientStateError):
+            give()
+
+
+def test_a_resumed_connection_says_so(wire: Wire) -> None:
+    wire.connect()
+    assert not wire.only(Connected).resumed
+    wire.client.disconnected(None, wire.now)
+    wire.connect()
+    assert wire.only(Connected).resumed

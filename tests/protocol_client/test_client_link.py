@@ -1,0 +1,129 @@
+"""Connecting, liveness and what close codes ask for."""
+
+import pytest
+
+from protocol.client_events import Disconnected, DropConnection, Stopped
+from protocol.client_link import ClientStateError
+from protocol.codes import CloseCode, advice
+from protocol.control import Goaway
+from tests.protocol_client.wire import Wire
+
+
+@pytest.mark.parametrize("code", sorted(CloseCode))
+def test_close_codes_are_obeyed(online: Wire, code: CloseCode) -> None:
+    online.client.disconnected(code, online.now)
+    match advice(code):
+        case "stop":
+            assert online.only(Stopped).code == code
+            assert online.client.phase == "stopped"
+            assert online.client.next_timer() is None
+        case "back_off":
+            assert online.only(Disconnected).retry_in_s == 1.0
+            assert online.client.next_timer() == online.now + 1.0
+        case "reconnect_now":
+            assert online.only(Disconnected).retry_in_s == 0
+
+
+def test_a_stop_carries_what_the_server_said_last(wire: Wire) -> None:
+    wire.client.connected(wire.now)
+    wire.receive_json(
+        type="error", code="unauthorized", message="token expired", retryable=False
+    )
+    wire.events()
+    wire.client.disconnected(4401, wire.now)
+    error = wire.only(Stopped).error
+    assert error is not None
+    assert error.code == "unauthorized"
+
+
+def test_attempts_that_fail_back_off_and_only_a_stable_time_starts_over(
+    wire: Wire,
+) -> None:
+    """P-08, the client's part."""
+
+    def retry() -> float:
+        wire.client.disconnected(None, wire.now)
+        delay_s = wire.only(Disconnected).retry_in_s
+        wire.advance_to_timer()
+        assert wire.client.phase == "connecting"
+        return delay_s
+
+    assert [retry(), retry(), retry()] == [1, 2, 4]
+    wire.connect()
+    wire.now += 29
+    assert retry() == 8, "29 s are not stable"
+    wire.connect()
+    wire.now += 30
+    assert retry() == 1
+
+
+def test_reconnect_now_is_not_a_loop(online: Wire) -> None:
+    delays: list[float] = []
+    for _ in range(3):
+        online.client.disconnected(4601, online.now)
+        delays.append(online.only(Disconnected).retry_in_s)
+        online.connect()
+        online.events()
+    assert delays == [0, 2, 4]
+
+
+@pytest.mark.parametrize("code", [4601, 1012, None])
+def test_goaway_sets_a_floor_under_the_jitter(online: Wire, code: int | None) -> None:
+    online.receive(Goaway(deadline_ms=5000, reconnect_after_ms=3000, reason="restart"))
+    assert online.only(Goaway).reason == "restart"
+    assert online.client.phase == "online", "what runs may finish"
+    online.now += 1
+    online.client.disconnected(code, online.now)
+    assert online.only(Disconnected).retry_in_s == 2.0 + 1.0
+    online.connect()
+    online.client.disconnected(None, online.now)
+    assert online.events()[-1] == Disconnected(code=None, retry_in_s=2.0)
+
+
+def test_silence_for_two_and_a_half_heartbeats_is_death(online: Wire) -> None:
+    began = online.now
+    online.now += 15
+    online.receive_json(type="ping", t=1, heads={})
+    pings = 0
+    while not (told := online.events()):
+        online.advance_to_timer()
+        pings += sum(frame["type"] == "ping" for frame in online.sent())
+    assert told == [DropConnection(why="silent")]
+    assert online.now == began + 15 + 50
+    assert pings == 3, "data flows from this side too, for proxies that count it"
+    assert online.client.next_timer() is None, "the driver was told"
+
+
+def test_a_process_that_slept_gives_the_server_another_heartbeat(online: Wire) -> None:
+    """C-08: a late timer says nothing about the server."""
+    online.now += 3600
+    online.client.timer(online.now)
+    assert not online.events()
+    online.receive_json(type="ping", t=1, heads={})
+    online.now += 49
+    online.client.timer(online.now)
+    assert not online.events()
+    online.advance_to_timer()
+    assert online.only(DropConnection).why == "silent"
+
+
+def test_a_hello_without_welcome_is_given_up(wire: Wire) -> None:
+    wire.client.connected(wire.now)
+    wire.advance_to_timer()
+    assert wire.now == 110
+    assert wire.only(DropConnection).why == "no_welcome"
+    wire.client.disconnected(None, wire.now)
+    assert wire.client.phase == "offline"
+
+
+def test_impossible_inputs_change_nothing(wire: Wire) -> None:
+    with pytest.raises(ClientStateError):
+        wire.client.received(b"{}", wire.now)
+    wire.connect()
+    with pytest.raises(ClientStateError):
+        wire.client.connected(wire.now)
+    assert wire.client.phase == "online"
+    wire.client.disconnected(None, wire.now)
+    with pytest.raises(ClientStateError):
+        wire.client.disconnected(None, wire.now)
+    assert wire.client.phase == "offline"
