@@ -23,13 +23,24 @@ class Frame(Struct, frozen=True, kw_only=True, tag_field="type", omit_defaults=T
 
 
 class Command(Frame, frozen=True, kw_only=True, omit_defaults=True):
-    """A frame that gets exactly one `reply`, with `re` equal to its id."""
+    """A frame that gets exactly one `reply`, with `re` equal to its id.
+
+    Attributes:
+        id: Its own, for its principal and conversation: the same again, with the
+            same content, is applied once and gets the first reply again.
+    """
 
     id: Id
 
 
 class Hello(Frame, frozen=True, kw_only=True, omit_defaults=True, tag="hello"):
-    """The first frame of a connection."""
+    """The first frame of a connection.
+
+    Attributes:
+        protocol: The version of the protocol that the client speaks.
+        token: Credentials, where the handshake had none.
+        client: For the server's log.
+    """
 
     protocol: int
     token: str | None = None
@@ -76,10 +87,12 @@ class Send(Command, frozen=True, kw_only=True, omit_defaults=True, tag="send"):
     """Says something to the model.
 
     Attributes:
+        content: Text, or parts of text and images.
         policy: What to do while a turn runs.
         seen_seq: With policy `interrupt`: the last number the user saw.
         on_disconnect: Overrides the conversation's `detach` for this turn:
             `continue` (never abandoned) or `cancel` (at once).
+        metadata: The client's own; kept with the message and shown to all.
     """
 
     conversation: Id

@@ -50,7 +50,7 @@ class Tool(Struct, frozen=True, kw_only=True, omit_defaults=True):
     Attributes:
         name: Unique in its configuration.
         description: Told to the model.
-        parameters: The JSON Schema of the arguments object; None takes any.
+        parameters: The JSON Schema of the arguments object; absent takes any.
         timeout_s: Seconds until a call of it counts as timed out; absent takes
             the server's default, null waits (for a person's approval) up to the
             server's ceiling.
@@ -86,6 +86,15 @@ class Config(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     In a command a member that is absent stays as it is and null takes it
     back; in the `config` event absent members are not set.
+
+    Attributes:
+        model: The model's name; with none the server's default.
+        instructions: What the model is told before the conversation.
+        tools: What the model may call.
+        tool_choice: Whether it may, must or must not call a tool, or which.
+        params: Further members of the request to the model (`temperature`, ...).
+        response_schema: A JSON Schema that the answer has to fit.
+        detach: What a turn does when nobody is connected.
     """
 
     model: str | UnsetType | None = UNSET

@@ -39,7 +39,7 @@ class CallView:
 
     Attributes:
         call: The server's id of it.
-        name: The tool's; None for a call that was settled without being shown.
+        name: The tool's; None for a result whose call was not seen.
         position: Where in the turn's answer it stands: how many characters of
             `text` come before it.
         status: `streaming` while its arguments come in, `open` while it runs,
@@ -66,7 +66,10 @@ class CallView:
 
     @property
     def partial(self) -> str:
-        """The arguments' JSON text as far as it came; empty once they are complete."""
+        """The arguments' text as far as it came; empty once they are complete.
+
+        Of a call that is `invalid` it is what the model wrote.
+        """
         return str(self._partial)
 
     def growing(self) -> Text | None:
@@ -85,6 +88,11 @@ class CallView:
 
     def settle(self, event: ToolResultEvent) -> None:
         """The call has its result."""
+        if event.invalid is not None:
+            self.name = event.invalid.name
+            self.batch = event.invalid.batch
+            self.index = event.invalid.index
+            self._partial = Text(event.invalid.arguments)
         self.status = event.status
         self.output = event.output
         self.by = event.by
