@@ -156,7 +156,7 @@ class Wire:
 
     def _take(self, frame: Frame) -> None:
         self.frames.append(frame)
-        if "seq" in frame and frame["type"] != "caught_up":
+        if "seq" in frame and frame["type"] not in ("reply", "caught_up"):
             self.copies[frame["conversation"]].add(frame)
         elif frame["type"] == "reply":
             if frame["ok"] and "epoch" in frame:
