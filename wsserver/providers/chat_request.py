@@ -1,0 +1,70 @@
+"""Builds the body of a chat completion request. Pure."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from wsserver.engine.model import ModelRequest
+from wsserver.providers.exact_json import is_array, is_object
+
+# Said for each request by the provider, never by settings or the client.
+_OWN_MEMBERS: Final = ("model", "messages", "stream")
+
+
+def request_members(
+    request: ModelRequest, params: Mapping[str, Any], *, asks_usage: bool
+) -> dict[str, Any]:
+    """Returns all members of the body but `model` and `stream`.
+
+    Args:
+        request: What the model is asked.
+        params: Members for all requests; those of the request go before them.
+        asks_usage: Whether to ask for a last chunk with token counts.
+    """
+    members = {**params, **request.params}
+    for name in _OWN_MEMBERS:
+        members.pop(name, None)
+    members["messages"] = list(request.messages)
+    if request.tools:
+        members["tools"] = list(request.tools)
+        if request.tool_choice is not None:
+            members["tool_choice"] = request.tool_choice
+    if request.response_schema is not None:
+        members["response_format"] = _response_format(request.response_schema)
+    options = dict(members.pop("stream_options", None) or {})
+    options.pop("include_usage", None)
+    if asks_usage:
+        options["include_usage"] = True
+    if options:
+        members["stream_options"] = options
+    return members
+
+
+def _response_format(schema: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "type": "json_schema",
+        "json_schema": {
+            "name": "answer",
+            "schema": schema,
+            "strict": _is_closed(schema),
+        },
+    }
+
+
+def _is_closed(schema: object) -> bool:
+    """Says whether every object in a schema has all its properties and no others.
+
+    OpenAI's strict mode refuses any other schema; other upstreams don't look.
+    """
+    if is_array(schema):
+        return all(map(_is_closed, schema))
+    if not is_object(schema):
+        return True
+    properties = schema.get("properties")
+    if is_object(properties) or schema.get("type") == "object":
+        names = set(properties) if is_object(properties) else set[str]()
+        required = schema.get("required")
+        if schema.get("additionalProperties") is not False:
+            return False
+        if names != set(required if is_array(required) else ()):
+            return False
+    return all(map(_is_closed, schema.values()))

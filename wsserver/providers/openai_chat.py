@@ -1,0 +1,235 @@
+"""The provider for every upstream that speaks the Chat Completions API.
+
+The openai SDK makes the request, `upstream_http` sends it, `chat_decoder` reads the
+raw bytes of the answer: building the SDK's typed chunks would cost 80 times as much.
+Nothing is retried here and no timer runs but that of connecting: the turn's timers
+stop a model call by cancelling it.
+"""
+
+import math
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any, Final
+
+import anyio
+import anyio.to_thread
+import msgspec
+from msgspec import Struct
+
+from wsserver.engine.model import Failure, ModelEvent, ModelRequest, UpstreamError
+from wsserver.providers.chat_decoder import ChatDecoder
+from wsserver.providers.chat_request import request_members
+
+if TYPE_CHECKING:
+    import openai
+
+    from wsserver.providers.upstream_http import UpstreamBody
+
+# How long the rest of an answer is waited for that ended already: the end mark of
+# the body, without which the connection can't be used again.
+_DRAIN_SECONDS: Final = 0.1
+# How long, after the upstream reported an error, for what else it has to say.
+_ERROR_SECONDS: Final = 1.0
+
+# llama.cpp goes on generating after a disconnect when it sees this one.
+_NEVER_SENT: Final = frozenset({"x-conversation-id"})
+
+
+class OpenAIChatSettings(Struct, frozen=True, kw_only=True):
+    """Where an upstream is and how it is called.
+
+    Attributes:
+        base_url: What stands before `/chat/completions`, usually ending in `/v1`.
+        api_key: Sent as a bearer token; None sends none.
+        connect_timeout_seconds: For the TCP and the TLS handshake together.
+        pool_size: How many model calls run at a time; more wait for their turn.
+        headers: Sent with each request.
+        params: Request members that each request has unless it brings its own.
+        trust_environment: Whether the usual environment variables name proxies and
+            certificates.
+    """
+
+    base_url: str
+    api_key: str | None = None
+    connect_timeout_seconds: float = 10.0
+    pool_size: int = 1000
+    headers: Mapping[str, str] = {}
+    params: Mapping[str, Any] = {}
+    trust_environment: bool = False
+
+    def __repr__(self) -> str:
+        # The key must not get into a log.
+        return f"OpenAIChatSettings(base_url={self.base_url!r})"
+
+
+class OpenAIChat:
+    """Answers model requests from one upstream; see `wsserver.turns.provider`."""
+
+    def __init__(self, settings: OpenAIChatSettings) -> None:
+        self._settings = settings
+        self._slots = anyio.Semaphore(settings.pool_size)
+        self._building = anyio.Lock()
+        self._client: openai.AsyncOpenAI | None = None
+        # Some upstreams refuse to be asked for usage; those are asked once.
+        self._asks_usage = True
+
+    async def warm_up(self) -> None:
+        """Loads the SDK, which takes seconds, so that no turn waits for it."""
+        await self._ready_client()
+
+    async def aclose(self) -> None:
+        """Closes all connections; no request may be made any more."""
+        if self._client is not None:
+            await self._client.close()
+
+    @asynccontextmanager
+    async def stream(
+        self, request: ModelRequest
+    ) -> AsyncGenerator[AsyncIterator[Sequence[ModelEvent]]]:
+        """Makes one model call; see `wsserver.turns.provider.Provider.stream`.
+
+        Raises:
+            UpstreamError: The upstream can't be reached, or refuses the request.
+        """
+        async with self._slots:
+            body = await self._send(request)
+            try:
+                batches = _Batches(body)
+                yield batches
+                await batches.drain()
+            finally:
+                body.close()
+
+    async def _send(self, request: ModelRequest) -> "UpstreamBody":
+        asks_usage = self._asks_usage
+        try:
+            return await self._post(request, asks_usage=asks_usage)
+        except UpstreamError as error:
+            if not (asks_usage and _minds_usage(error.failure)):
+                raise
+        self._asks_usage = False
+        return await self._post(request, asks_usage=False)
+
+    async def _post(self, request: ModelRequest, *, asks_usage: bool) -> "UpstreamBody":
+        client = await self._ready_client()
+        from wsserver.providers.upstream_http import body_of
+
+        manager = client.chat.completions.with_streaming_response.create(
+            model=request.model,
+            messages=[],  # Those in `extra_body` count: the SDK does not copy them.
+            stream=True,
+            extra_body=request_members(
+                request, self._settings.params, asks_usage=asks_usage
+            ),
+            extra_headers=self._own_headers(request),
+        )
+        try:
+            # Left open: `stream` closes the body. Nothing is awaited in between
+            # that a cancellation could hit.
+            response = await manager.__aenter__()
+        except UpstreamError as error:
+            raise self._without_key(error) from error.__cause__
+        return body_of(response.http_response)
+
+    def _own_headers(self, request: ModelRequest) -> "dict[str, str | openai.Omit]":
+        import openai
+
+        headers: dict[str, str | openai.Omit] = {"X-Request-Id": request.request_id}
+        given = {name.lower() for name in self._settings.headers}
+        if self._settings.api_key is None and "authorization" not in given:
+            headers["Authorization"] = openai.Omit()
+        return headers
+
+    async def _ready_client(self) -> "openai.AsyncOpenAI":
+        if self._client is None:
+            async with self._building:
+                if self._client is None:
+                    self._client = await anyio.to_thread.run_sync(
+                        _build_client, self._settings, abandon_on_cancel=True
+                    )
+        return self._client
+
+    def _without_key(self, error: UpstreamError) -> UpstreamError:
+        """Takes the key out of a message, should an upstream quote it."""
+        key, failure = self._settings.api_key, error.failure
+        if not key or key not in failure.message:
+            return error
+        message = failure.message.replace(key, "***")
+        return UpstreamError(msgspec.structs.replace(failure, message=message))
+
+
+class _Batches:
+    """The events of one answer, one batch for each read."""
+
+    def __init__(self, body: "UpstreamBody") -> None:
+        self._body = body
+        self._decoder = ChatDecoder(content_type=body.content_type)
+        # When what follows an error is not waited for any more.
+        self._deadline = math.inf
+
+    def __aiter__(self) -> "_Batches":
+        return self
+
+    async def __anext__(self) -> Sequence[ModelEvent]:
+        decoder = self._decoder
+        if decoder.finished:
+            raise StopAsyncIteration
+        try:
+            data = await (self._body.read() if not decoder.failed else self._rest())
+        except ConnectionError:
+            return decoder.close(aborted=True)
+        return decoder.feed(data) if data else decoder.close()
+
+    async def drain(self) -> None:
+        """Reads on to the end of the body, so that the connection can be kept."""
+        if self._decoder.finished:
+            with anyio.move_on_after(_DRAIN_SECONDS):
+                await self._to_end()
+
+    async def _rest(self) -> bytes:
+        """Reads on after an error; b"" also when nothing came in time."""
+        if self._deadline == math.inf:
+            self._deadline = anyio.current_time() + _ERROR_SECONDS
+        with anyio.CancelScope(deadline=self._deadline):
+            return await self._body.read()
+        return b""
+
+    async def _to_end(self) -> None:
+        try:
+            while await self._body.read():
+                pass
+        except ConnectionError:
+            pass  # Then it is not kept.
+
+
+def _minds_usage(failure: Failure) -> bool:
+    return any(name in failure.message for name in ("stream_options", "include_usage"))
+
+
+def _build_client(settings: OpenAIChatSettings) -> "openai.AsyncOpenAI":
+    import openai
+
+    from wsserver.providers.upstream_http import UpstreamTransport
+
+    transport = UpstreamTransport(
+        connect_timeout_seconds=settings.connect_timeout_seconds,
+        trust_environment=settings.trust_environment,
+    )
+    headers = {
+        name: value
+        for name, value in settings.headers.items()
+        if name.lower() not in _NEVER_SENT
+    }
+    # Compression would hold tokens back.
+    headers["Accept-Encoding"] = "identity"
+    return openai.AsyncOpenAI(
+        base_url=settings.base_url,
+        # The SDK would look for one in the environment.
+        api_key=settings.api_key or "none",
+        max_retries=0,
+        timeout=None,
+        default_headers=headers,
+        http_client=openai.DefaultAioHttpClient(
+            transport=transport, follow_redirects=False, trust_env=False
+        ),
+    )
