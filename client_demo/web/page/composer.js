@@ -1,0 +1,70 @@
+// Where a person writes. Enter sends, Shift+Enter breaks the line; an Enter that
+// belongs to an input method does neither.
+
+import { byId } from "./dom.js";
+
+export class Composer {
+  #form = byId("composer");
+  #input = byId("input");
+  #stop = byId("stop");
+  #policy = byId("policy");
+  #on;
+
+  /**
+   * @param {{send(text: string, policy: string | undefined): void, stop(): void,
+   *   draft(text: string): void}} on
+   */
+  constructor(on) {
+    this.#on = on;
+    this.#form.addEventListener("submit", (event) => {
+      event.preventDefault();
+      this.#submit();
+    });
+    this.#input.addEventListener("keydown", (event) => this.#key(event));
+    this.#input.addEventListener("input", () => {
+      this.#fit();
+      this.#on.draft(this.#input.value);
+    });
+    this.#stop.addEventListener("click", () => this.#on.stop());
+    document.addEventListener("keydown", (event) => {
+      if (event.key === "Escape" && !this.#stop.hidden && !event.isComposing) this.#on.stop();
+    });
+  }
+
+  set text(text) {
+    this.#input.value = text;
+    this.#fit();
+  }
+
+  focus() {
+    this.#input.focus();
+  }
+
+  /** While an answer is under way: Stop is there, and what a message would do. */
+  set busy(busy) {
+    if (this.#stop.hidden === !busy) return;
+    this.#stop.hidden = !busy;
+    this.#policy.hidden = !busy;
+  }
+
+  #key(event) {
+    // Safari reports the Enter that ends a composition after it, with code 229.
+    if (event.key !== "Enter" || event.isComposing || event.keyCode === 229) return;
+    if (event.shiftKey || event.altKey) return;
+    event.preventDefault();
+    this.#submit();
+  }
+
+  #submit() {
+    const text = this.#input.value;
+    if (text.trim() === "") return;
+    this.text = "";
+    this.#on.draft("");
+    this.#on.send(text, this.#stop.hidden ? undefined : this.#policy.value);
+  }
+
+  #fit() {
+    this.#input.style.height = "auto";
+    this.#input.style.height = `${this.#input.scrollHeight}px`;
+  }
+}

@@ -1,0 +1,84 @@
+// The connection on the screen: its state, the switch that cuts it, the token field.
+
+import { byId, setText } from "./dom.js";
+import { duration, stopped } from "./words.js";
+
+const OFFLINE_MS = 1_500;
+
+export class ConnectionPanel {
+  #client;
+  #dot = byId("connection");
+  #text = byId("connection-text");
+  #drop = byId("drop");
+  #retry = byId("retry");
+  #token = byId("token-form");
+  #ticker = null;
+  #announce;
+  #wasOnline = false;
+
+  /**
+   * @param {import("../client.js").ChatClient} client
+   * @param {{announce(text: string): void, onToken(token: string): void}} on
+   */
+  constructor(client, { announce, onToken }) {
+    this.#client = client;
+    this.#announce = announce;
+    this.#drop.addEventListener("click", () => client.drop(OFFLINE_MS));
+    this.#retry.addEventListener("click", () => this.#connectNow());
+    this.#token.addEventListener("submit", (event) => {
+      event.preventDefault();
+      onToken(byId("token").value.trim());
+      client.stop();
+      client.start();
+    });
+  }
+
+  show() {
+    const { status } = this.#client;
+    this.#dot.dataset.state = status.state;
+    this.#drop.disabled = status.state !== "online";
+    this.#retry.hidden = status.state !== "waiting" && status.state !== "stopped";
+    this.#token.hidden = !(status.code === 4401 || byId("token").value !== "");
+    setText(this.#text, this.#words());
+    this.#tick(status.state === "waiting");
+    this.#tell(status);
+  }
+
+  #words() {
+    const { state, code, retryAt, error, rttMs } = this.#client.status;
+    switch (state) {
+      case "online":
+        return rttMs === null ? "Connected" : `Connected · ${duration(rttMs)}`;
+      case "connecting":
+        return "Connecting…";
+      case "waiting": {
+        const ms = Math.max(0, retryAt - performance.now());
+        return `${navigator.onLine ? "Connection lost" : "Offline"} · again in ${(ms / 1_000).toFixed(1)} s`;
+      }
+      default:
+        return stopped(code, error);
+    }
+  }
+
+  #tick(wanted) {
+    if (wanted === (this.#ticker !== null)) return;
+    if (wanted) {
+      this.#ticker = setInterval(() => setText(this.#text, this.#words()), 100);
+    } else {
+      clearInterval(this.#ticker);
+      this.#ticker = null;
+    }
+  }
+
+  #tell({ state }) {
+    if (state === "online" && !this.#wasOnline) this.#announce("Connected.");
+    if (state === "waiting" && this.#wasOnline) this.#announce("Connection lost. Reconnecting.");
+    if (state === "stopped") this.#announce(this.#words());
+    if (state !== "connecting") this.#wasOnline = state === "online";
+  }
+
+  #connectNow() {
+    if (this.#client.status.state === "stopped") this.#client.start();
+    else this.#client.wake();
+  }
+}

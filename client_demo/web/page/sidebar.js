@@ -1,0 +1,67 @@
+// The list of conversations, each with what goes on in it.
+
+import { byId, h, setText } from "./dom.js";
+
+const STATES = { busy: "answering", news: "new answer", fault: "can't be opened" };
+
+export class Sidebar {
+  #list = byId("conversations");
+  #rows = new Map();
+  #onPick;
+  #onDelete;
+
+  constructor({ onPick, onDelete, onNew }) {
+    this.#onPick = onPick;
+    this.#onDelete = onDelete;
+    byId("new").addEventListener("click", onNew);
+    byId("menu").addEventListener("click", () => this.toggle());
+    byId("shade").addEventListener("click", () => this.toggle(false));
+  }
+
+  /** Opens or closes the drawer that the list is on a narrow screen. */
+  toggle(open = !document.body.classList.contains("drawer")) {
+    document.body.classList.toggle("drawer", open);
+    byId("menu").setAttribute("aria-expanded", String(open));
+  }
+
+  /**
+   * @param {{id: string, title: string}[]} listed
+   * @param {string} activeId
+   * @param {(id: string) => "busy" | "news" | "fault" | null} stateOf
+   */
+  show(listed, activeId, stateOf) {
+    const rows = listed.map((entry) => {
+      const row = this.#rows.get(entry.id) ?? this.#row(entry.id);
+      setText(row.querySelector(".title"), entry.title);
+      const state = stateOf(entry.id);
+      const pick = row.querySelector(".pick");
+      if (entry.id === activeId) pick.setAttribute("aria-current", "true");
+      else pick.removeAttribute("aria-current");
+      if (row.dataset.state !== (state ?? "")) {
+        row.dataset.state = state ?? "";
+        setText(row.querySelector(".state"), STATES[state] ?? "");
+      }
+      return row;
+    });
+    const there = [...this.#list.children];
+    if (rows.length !== there.length || rows.some((row, i) => row !== there[i])) {
+      this.#list.replaceChildren(...rows);
+    }
+  }
+
+  #row(id) {
+    const row = h(
+      "li",
+      { "data-state": "" },
+      h(
+        "button",
+        { type: "button", class: "pick", onclick: () => this.#onPick(id) },
+        h("span", { class: "title" }),
+        h("span", { class: "state" }),
+      ),
+      h("button", { type: "button", class: "delete", "aria-label": "Delete", title: "Delete", onclick: () => this.#onDelete(id) }, "×"),
+    );
+    this.#rows.set(id, row);
+    return row;
+  }
+}

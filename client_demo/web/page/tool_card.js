@@ -1,0 +1,59 @@
+// A call of a tool as a card: what was asked, whether it runs, what it gave.
+
+import { h, setText } from "./dom.js";
+
+const STATES = {
+  running: "running",
+  ok: "done",
+  error: "failed",
+  timeout: "out of time",
+  cancelled: "cancelled",
+  invalid: "invalid call",
+};
+
+/** JSON for a person, strings as they are. */
+function shown(value) {
+  return typeof value === "string" ? value : JSON.stringify(value, null, 2);
+}
+
+function oneLine(value) {
+  const text = JSON.stringify(value);
+  return text === "{}" ? "" : text.length > 80 ? `${text.slice(0, 79)}…` : text;
+}
+
+export class ToolCard {
+  #part;
+  #state;
+  #output;
+
+  constructor(part) {
+    this.#part = part;
+    this.#state = h("span", { class: "state" });
+    this.#output = h("pre", { hidden: true });
+    this.element = h(
+      "details",
+      { class: "tool", "data-status": "running" },
+      h(
+        "summary",
+        {},
+        h("span", { class: "name" }, part.name),
+        h("code", { class: "arguments" }, oneLine(part.arguments)),
+        this.#state,
+      ),
+      h("pre", {}, shown(part.arguments)),
+      this.#output,
+    );
+  }
+
+  /** Shows what the part says now; a turn that ended leaves no call running. */
+  update(turn) {
+    const { result } = this.#part;
+    const status = result?.status ?? (turn.done ? "cancelled" : "running");
+    if (this.element.dataset.status !== status) this.element.dataset.status = status;
+    setText(this.#state, STATES[status] ?? status);
+    if (result && this.#output.hidden) {
+      this.#output.textContent = shown(result.output);
+      this.#output.hidden = false;
+    }
+  }
+}

@@ -1,0 +1,111 @@
+// A conversation on the screen. Called at most once per animation frame, it brings
+// the views of items up to date; what has settled costs nothing.
+
+import { h } from "./dom.js";
+import { MessageView, SendView } from "./message_view.js";
+import { TurnView } from "./turn_view.js";
+
+export class Transcript {
+  #root;
+  #actions;
+  #conversation = null;
+  #fold = null;
+  #views = new Map();
+  #sends = new Map();
+  #settled = new Set();
+
+  /**
+   * @param {HTMLElement} root
+   * @param {object} actions `takeBack(message)`, `turn(name, turn)`, `again(id)`,
+   *   `discard(id)`
+   */
+  constructor(root, actions) {
+    this.#root = root;
+    this.#actions = actions;
+  }
+
+  /**
+   * Shows a conversation as it is now.
+   * @param {import("../client.js").Conversation} conversation
+   * @param {{online: boolean, stops: Map<number, number>, takenBack: Set<string>}} facts
+   *   `stops`: by turn, how many ms a stop took to be answered
+   */
+  show(conversation, facts) {
+    if (conversation !== this.#conversation || conversation.fold !== this.#fold) {
+      this.#startOver(conversation);
+    }
+    const { items } = conversation.fold;
+    items.forEach((item, index) => this.#showItem(item, index, facts));
+    this.#showSends(conversation, facts.online);
+  }
+
+  #startOver(conversation) {
+    this.#conversation = conversation;
+    this.#fold = conversation.fold;
+    this.#views.clear();
+    this.#sends.clear();
+    this.#settled.clear();
+    this.#root.replaceChildren();
+  }
+
+  #showItem(item, index, { stops, takenBack }) {
+    let view = this.#views.get(item);
+    if (!view) {
+      view =
+        item.kind === "turn"
+          ? new TurnView(item, this.#actions.turn)
+          : new MessageView(item, this.#actions.takeBack);
+      this.#views.set(item, view);
+      this.#root.insertBefore(view.element, this.#root.children[index] ?? null);
+    }
+    if (item.kind === "turn") this.#showTurn(item, view, stops.get(item.seq));
+    else view.update(this.#messageState(item, index, takenBack));
+  }
+
+  #showTurn(turn, view, stopMs) {
+    const state = turn.done ? `${turn.revision} ${turn.keepThrough} ${stopMs}` : null;
+    if (state !== null && this.#settled.has(`${turn.seq} ${state}`)) return;
+    view.update(this.#conversation.waiting, stopMs);
+    if (state !== null) this.#settled.add(`${turn.seq} ${state}`);
+  }
+
+  #messageState(message, index, takenBack) {
+    if (message.turn !== null) return null;
+    if (takenBack.has(message.id)) return "taken back";
+    if (message.steers !== null) return "steering";
+    return index > 0 && this.#fold.running ? "queued" : null;
+  }
+
+  #showSends(conversation, online) {
+    for (const [id, view] of this.#sends) {
+      if (conversation.sends.has(id)) continue;
+      view.element.remove();
+      this.#sends.delete(id);
+    }
+    for (const [id, send] of conversation.sends) {
+      let view = this.#sends.get(id);
+      if (!view) {
+        view = new SendView(send, this.#actions);
+        this.#sends.set(id, view);
+        this.#root.append(view.element);
+      }
+      view.update(online);
+    }
+  }
+}
+
+/** What stands where a conversation has nothing yet. */
+export function emptyState(onPick) {
+  const tries = [
+    "What can I try here?",
+    "What time is it?",
+    "Tell me something long, so that I can stop you.",
+  ];
+  return h(
+    "div",
+    { class: "empty" },
+    h("h2", {}, "Say something"),
+    h("p", {}, "The answer streams in. Stop it, cut the socket, reload: nothing is lost and nothing comes twice."),
+    h("div", { class: "tries" }, ...tries.map((text) => h("button", { type: "button", onclick: () => onPick(text) }, text))),
+  );
+}

@@ -1,0 +1,68 @@
+// What the page says of states, codes and times, in words.
+
+const REASONS = {
+  by_client: "stopped",
+  abandoned: "stopped: nobody was connected",
+  superseded: "stopped for the next message",
+  max_output_tokens: "cut off at the length limit",
+  content_filter: "ended by the content filter",
+  upstream_truncated: "broke off upstream",
+  upstream_stalled: "upstream fell silent",
+  server_restarted: "cut off by a server restart",
+  server_shutdown: "cut off by a server shutdown",
+  turn_timeout: "out of time",
+};
+
+const PHASES = {
+  queued: "queued",
+  connecting: "connecting to the model",
+  waiting_headers: "waiting for the model",
+  waiting_first_token: "waiting for the first token",
+  retry_wait: "the model is busy, trying again",
+  streaming: "writing",
+  waiting_tools: "waiting for tools",
+};
+
+const CLOSES = {
+  4400: "The server closed the connection: too many bad frames.",
+  4401: "The server wants a valid access token.",
+  4403: "The server does not allow this page here.",
+  4406: "The server speaks another version of the protocol.",
+  4408: "The server waited for a hello in vain.",
+};
+
+/** How a turn ended, from its `done`. */
+export function ending({ status, reason }) {
+  return REASONS[reason] ?? { completed: "complete", failed: "failed" }[status] ?? status;
+}
+
+export function phase(name) {
+  return PHASES[name] ?? name;
+}
+
+/** Why the client does not reconnect. */
+export function stopped(code, error) {
+  return error?.message ?? CLOSES[code] ?? "The server closed the connection.";
+}
+
+/** Milliseconds for a person. */
+export function duration(ms) {
+  if (ms < 9.95) return `${ms.toFixed(1)} ms`;
+  if (ms < 999.5) return `${Math.round(ms)} ms`;
+  if (ms < 59_950) return `${(ms / 1_000).toFixed(1)} s`;
+  return `${Math.floor(ms / 60_000)} min ${Math.round((ms % 60_000) / 1_000)} s`;
+}
+
+/** The facts of a finished turn, one string each. */
+export function facts({ done, usage }, stopMs) {
+  const { timing } = done;
+  const found = [];
+  if (stopMs !== undefined) found.push(`stopped in ${duration(stopMs)}`);
+  if (timing.ttft_ms != null) found.push(`first token ${duration(timing.ttft_ms)}`);
+  if (timing.tokens_per_s != null) found.push(`${timing.tokens_per_s.toFixed(timing.tokens_per_s < 10 ? 1 : 0)} tokens/s`);
+  if (usage) found.push(`${usage.estimated ? "≈ " : ""}${usage.output_tokens.toLocaleString("en")} tokens`);
+  if (timing.queue_ms >= 100) found.push(`queued ${duration(timing.queue_ms)}`);
+  if (timing.tool_ms != null) found.push(`tools ${duration(timing.tool_ms)}`);
+  found.push(`${duration(timing.total_ms)} in all`);
+  return found;
+}
