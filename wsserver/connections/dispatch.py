@@ -45,8 +45,8 @@ from wsserver.turns.directory import Directory
 from wsserver.turns.errors import CommandError, refusal
 
 ConversationFrame = (
-    Open | Configure | Send | Interrupt | ToolResult | ToolProgress | Fork | Close
-    | Delete
+    Open | Configure | Send | Interrupt | ToolResult | ToolProgress | Fork | Ack
+    | Close | Delete
 )  # fmt: skip
 
 MAX_HELD = 1_000
@@ -101,8 +101,6 @@ class Dispatch:
                 case Ping():
                     pong = Pong(t=frame.t, server_time=timestamp(self._wall()))
                     self._writer.answer(encode(pong))
-                case Ack():
-                    self._views.ack(frame.conversation, frame.seq)
                 case Refresh():
                     self._session.refresh(frame.token)
                     self._refreshed()
@@ -125,12 +123,10 @@ class Dispatch:
                     self._writer.answer(encode(applied.reply))
                 case Delete():
                     await self._delete(frame)
-                case Close():
-                    self._close(frame)
                 case Configure() | Send() | Interrupt() | ToolResult():
                     self._apply(frame, _known(await self._find(frame.conversation)))
-                case ToolProgress():
-                    self._progress(frame)
+                case Close() | Ack() | ToolProgress():
+                    self._at_once(frame, self._key(frame.conversation))
                 case _:
                     raise AssertionError(f"{type(frame)} never waits for the store")
 
@@ -148,10 +144,16 @@ class Dispatch:
         """Handles a frame that needs nothing of the store; says whether it did."""
         match frame:
             case Close():
-                self._close(frame)
+                self._views.close(frame.conversation)
+                self._reply(frame, "closed")
+                return True
+            case Ack():
+                self._views.ack(frame.conversation, frame.seq)
                 return True
             case ToolProgress():
-                self._progress(frame)
+                running = self._loaded(key)
+                if running is not None:
+                    running.tool_progress(frame.call)
                 return True
             case Fork() | Delete():
                 return False
@@ -184,15 +186,6 @@ class Dispatch:
         with self._views.deleting(frame.conversation):
             applied = await self._directory.delete(key, frame, principal)
         self._writer.answer(encode(applied.reply))
-
-    def _close(self, frame: Close) -> None:
-        self._views.close(frame.conversation)
-        self._reply(frame, "closed")
-
-    def _progress(self, frame: ToolProgress) -> None:
-        conversation = self._loaded(self._key(frame.conversation))
-        if conversation is not None:
-            conversation.tool_progress(frame.call)
 
     def _apply(
         self,

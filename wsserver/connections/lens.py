@@ -100,12 +100,12 @@ class Lens:
                 return
             if whole.seq <= after:
                 continue
-            entry = whole.part(after, through)
-            if self._frames and entry.first != entry.seq and not self._hides(entry):
-                for seq in range(entry.first, entry.seq + 1):
-                    yield entry.part(seq - 1, seq)
+            if self._frames and not self._hides(whole):
+                first, last = max(whole.first, after + 1), min(whole.seq, through)
+                for seq in range(first, last + 1):
+                    yield whole.part(seq - 1, seq)
             else:
-                yield entry
+                yield whole.part(after, through)
 
     def _hides(self, entry: Entry) -> bool:
         if entry.kind not in TEXT_KINDS:

@@ -6,7 +6,7 @@ from typing import Protocol
 from msgspec import Struct
 
 
-class TransportClosed(Exception):
+class TransportClosed(Exception):  # noqa: N818 - an end, not always a fault
     """The connection is gone; `code` is None when no close frame came."""
 
     def __init__(self, code: int | None, reason: str = "") -> None:

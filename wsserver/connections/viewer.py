@@ -163,19 +163,24 @@ class View:
         """
         if self.log.deleted and not self.closed:
             self._on_deleted(self)
-        window = self._window
-        if window is not None and self.position >= self._flush_through:
-            max_bytes = min(max_bytes, window.room)
-        if max_bytes <= 0 or self.closed or self.starved:
+        if self.closed or self.starved:
             return 0
-        if self._caught_up_at is not None:
-            size = self._replay(self._caught_up_at, max_bytes, out)
+        through, window = MAX_SEQ, self._window
+        if window is not None:
+            if window.room > 0:
+                max_bytes = min(max_bytes, window.room)
+            elif self.position < self._flush_through:
+                through = self._flush_through
+            else:
+                return 0
+        if self._caught_up_at is None:
+            size = self._send(through, max_bytes, out)
         else:
-            size = self._send(MAX_SEQ, max_bytes, out)
+            size = self._replay(self._caught_up_at, through, max_bytes, out)
         if window is not None and size:
             window.sent(self.position, size)
-        if window is not None and window.room <= 0:
-            self._drop_block()  # others may be waiting for theirs
+            if window.room <= 0:
+                self._drop_block()  # others may be waiting for theirs
         if self._flush_through and self.position >= self._flush_through:
             self._flush_through = 0
             self._gates.sent(self.log)
@@ -221,10 +226,10 @@ class View:
             self.ready = True
             self._on_wake(self)
 
-    def _replay(self, head: int, max_bytes: int, out: list[bytes]) -> int:
+    def _replay(self, head: int, through: int, max_bytes: int, out: list[bytes]) -> int:
         size = 0
         if self.position < head:
-            size = self._send(head, max_bytes, out)
+            size = self._send(min(head, through), max_bytes, out)
         if self.position >= head:
             self._caught_up_at = None
             out.append(

@@ -4,6 +4,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Literal
 
+import structlog
 from msgspec import Struct
 
 from protocol.codec import encode
@@ -17,6 +18,8 @@ from wsserver.connections.viewer import View, ViewOptions
 from wsserver.connections.writer import Writer
 from wsserver.turns.conversation import Conversation
 from wsserver.turns.errors import refusal
+
+logger = structlog.get_logger(__name__)
 
 
 class _Opened(Struct, frozen=True):
@@ -127,6 +130,8 @@ class Views:
         )
         self._writer.answer(encode(reply))
         self._metrics.resume(outcome, judged.reason)
+        if judged.reason == "seq_ahead":
+            logger.warning("cursor_ahead", key=log.key, head=log.stored)
         earlier = self._opened.get(log.conversation)
         self._opened[log.conversation] = _Opened(conversation, view)
         log.subscribe(view.wake)
