@@ -75,7 +75,7 @@ def _wsserver(
 
 def _serve(loaded: Loaded) -> int:
     """Serve until SIGTERM or Ctrl-C, then drain. A second signal stops at once."""
-    from wsserver.server import run
+    from wsserver.process import run
 
     return run(loaded)
 

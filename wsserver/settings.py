@@ -42,12 +42,9 @@ class Settings(Struct, frozen=True, kw_only=True):
     host: Annotated[Host, Meta(description="Address to bind.")] = "127.0.0.1"
     port: Annotated[Port, Meta(description="Port; 0 takes a free one.")] = 8765
     store: Annotated[
-        Annotated[str, Meta(pattern=r"^(memory|sqlite(:.+)?)$")] | None,
-        Meta(
-            description="memory, sqlite or sqlite:PATH; without it, sqlite in the"
-            " user's state folder."
-        ),
-    ] = None
+        Annotated[str, Meta(pattern=r"^(memory|sqlite(:.+)?)$")],
+        Meta(description="memory, sqlite:PATH, or sqlite in the user's state folder."),
+    ] = "sqlite"
     log_format: Annotated[
         Literal["console", "json"], Meta(description="How log lines look.")
     ] = "console"
@@ -114,7 +111,7 @@ class Settings(Struct, frozen=True, kw_only=True):
         Seconds, Meta(description="For a tool that names no timeout.")
     ] = 120.0
     detach_grace_seconds: Annotated[
-        SecondsOrZero | None,
+        SecondsOrZero,
         Meta(description="How long a turn that nobody watches goes on."),
     ] = 60.0
     drain_seconds: Annotated[

@@ -81,7 +81,6 @@ def load(
         name: _Found(value, f"--{name.replace('_', '-')}")
         for name, value in flags.items()
     }
-    found.setdefault("store", _Found(f"sqlite:{_state_file(environ)}", _DEFAULT))
     settings = Settings(**{name: _convert(name, f) for name, f in found.items()})
     origins = {
         name: found[name].origin if name in found else _DEFAULT for name in FIELDS
@@ -141,14 +140,6 @@ def _unknown_variables(environ: Mapping[str, str]) -> Iterable[str]:
 def _suggestion(name: str, known: Iterable[str]) -> str:
     near = difflib.get_close_matches(name, list(known), n=1)
     return f"did you mean {near[0]}?" if near else "`wsserver config show` lists all"
-
-
-def _state_file(environ: Mapping[str, str]) -> Path:
-    # XDG: a path that is not absolute is to be ignored.
-    state = Path(environ.get("XDG_STATE_HOME", ""))
-    if not state.is_absolute():
-        state = Path.home() / ".local" / "state"
-    return state / "wsserver" / "wsserver.db"
 
 
 def _convert(name: str, found: _Found) -> Any:

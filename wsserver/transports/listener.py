@@ -44,6 +44,7 @@ class Endpoint(Struct, frozen=True, kw_only=True):
         port: The port; 0 takes a free one.
         max_frame_bytes: The product's own limit for frames.
         max_connections: Handshakes beyond so many connections are refused.
+        ping_seconds: How often peers are asked for a sign of life.
         tls: Certificate and key; None for no TLS.
     """
 
@@ -51,6 +52,7 @@ class Endpoint(Struct, frozen=True, kw_only=True):
     port: int
     max_frame_bytes: int
     max_connections: int
+    ping_seconds: float = 20.0
     tls: ssl.SSLContext | None = None
 
 
@@ -83,6 +85,7 @@ class Listener:
         self._refusing = refusing
         self._live = set[WebSocket]()
         self._server: Server | None = None
+        self._stopped = False
 
     async def start(self) -> int:
         """Begins to accept connections, and returns the port.
@@ -121,6 +124,7 @@ class Listener:
         """Accepts no more, drops whatever is still connected, and waits for that."""
         if self._server is None:
             return
+        self._stopped = True
         self._server.close(close_connections=False)
         for connection in list(self._live):
             connection.abort()
@@ -130,11 +134,19 @@ class Listener:
         return partial(
             WebSocket,
             max_buffered_bytes=_BUFFERED_FRAMES * self._endpoint.max_frame_bytes,
-            live=self._live,
+            made=self._connected,
+            lost=self._live.discard,
         )
+
+    def _connected(self, connection: WebSocket) -> None:
+        self._live.add(connection)
+        if self._stopped:
+            # It was accepted just before, and gets here just after.
+            connection.abort()
 
     async def _serve(self, connection: ServerConnection) -> None:
         assert isinstance(connection, WebSocket), "create_connection makes them"
+        connection.keep_pinging(self._endpoint.ping_seconds)
         await self._handler(connection, connection.client)
 
     def _process_request(

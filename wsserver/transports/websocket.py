@@ -8,9 +8,10 @@ the loop nor the memory is at the mercy of what one read can hold.
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
+import anyio.lowlevel
 from websockets.asyncio.server import ServerConnection
 from websockets.exceptions import ConnectionClosed
 from websockets.frames import Frame, Opcode
@@ -26,6 +27,7 @@ CLOSE_SECONDS = 2.0
 _SLICE_BYTES = 16_384  # 2,700 of the smallest frames: 7 ms of parsing
 _PINGS = 1_000
 _PING_WINDOW_SECONDS = 10.0
+_PING = b"\x89\x00"
 _PONG = b"\x8a"
 _LONGEST_REASON_BYTES = 123
 
@@ -55,21 +57,28 @@ class WebSocket(ServerConnection):
     client: Handshake
 
     def __init__(
-        self, *args: Any, max_buffered_bytes: int, live: "set[WebSocket]", **kwargs: Any
+        self,
+        *args: Any,
+        max_buffered_bytes: int,
+        made: "Callable[[WebSocket], None]",
+        lost: "Callable[[WebSocket], None]",
+        **kwargs: Any,
     ) -> None:
-        """Takes websockets' own arguments, and two of ours.
+        """Takes websockets' own arguments, and three of ours.
 
         Args:
             args: For `ServerConnection`.
             max_buffered_bytes: With more in the write buffer the peer is dropped.
-            live: Holds the connection from its first to its last moment.
+            made: Told when the TCP connection is there.
+            lost: Told when it is not any more.
             kwargs: For `ServerConnection`.
         """
         super().__init__(*args, **kwargs)
         self.received_bytes = 0
         self.written_bytes = 0
         self._max_buffered_bytes = max_buffered_bytes
-        self._live = live
+        self._made = made
+        self._lost = lost
         # Bytes of a read that have not been parsed yet, and where they begin.
         self._unread = b""
         self._offset = 0
@@ -77,8 +86,21 @@ class WebSocket(ServerConnection):
         self._owed_pong: bytes | None = None
         self._pings = 0
         self._pings_since = 0.0
+        self._ping_timer: asyncio.TimerHandle | None = None
         # Aborts the connection when its end was begun and does not come.
         self._end_timer: asyncio.TimerHandle | None = None
+
+    def keep_pinging(self, every_seconds: float) -> None:
+        """Asks the peer for a sign of life from now on, as long as it reads.
+
+        Its pongs count as received bytes. What the kernel has taken says nothing of
+        a peer that is gone.
+        """
+        if self.protocol.state is State.OPEN and not self.paused:
+            self._put(_PING)
+        self._ping_timer = self.loop.call_later(
+            every_seconds, self.keep_pinging, every_seconds
+        )
 
     # Transport
 
@@ -114,6 +136,8 @@ class WebSocket(ServerConnection):
         connection with 1003, bad UTF-8 with 1007, a frame above the hard limit
         with 1009.
         """
+        # websockets does not yield while it has frames; a flood must not hold us.
+        await anyio.lowlevel.checkpoint()
         try:
             frame = await self.recv()
         except ConnectionClosed:
@@ -141,14 +165,15 @@ class WebSocket(ServerConnection):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Starts the handshake."""
         super().connection_made(transport)
-        self._live.add(self)
         self.recv_messages.resume = self._resume_reading
+        self._made(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Ends everything that waits."""
-        self._live.discard(self)
-        if self._end_timer is not None:
-            self._end_timer.cancel()
+        self._lost(self)
+        for timer in (self._ping_timer, self._end_timer):
+            if timer is not None:
+                timer.cancel()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:

@@ -1,0 +1,120 @@
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from wsserver.auth.keys import KeyAuthority, KeysError
+from wsserver.auth.principal import Forbidden, Principal, Unauthorized
+
+ALICE = "alice-key-long-enough"
+VISIBLE = st.text(st.characters(min_codepoint=33, max_codepoint=126), min_size=1)
+NAMES = st.from_regex(r"[A-Za-z0-9_.-]{1,64}", fullmatch=True)
+
+
+def parse(text: str) -> KeyAuthority:
+    return KeyAuthority.parse(text.splitlines(), "keys.txt")
+
+
+def test_a_key_names_its_principal_alone_in_a_space_of_its_name() -> None:
+    authority = parse(f"# people\n\nalice:{ALICE}\n")
+    assert authority.authenticate(ALICE) == Principal(name="alice", space="alice")
+
+
+def test_principals_may_share_a_space() -> None:
+    authority = parse("team/alice:aaaaaaaaaaaaaaaa\nteam/bob : bbbbbbbbbbbbbbbb")
+    assert authority.authenticate("aaaaaaaaaaaaaaaa").space == "team"
+    assert authority.authenticate("bbbbbbbbbbbbbbbb") == Principal(
+        name="bob", space="team"
+    )
+
+
+def test_a_principal_may_have_several_keys() -> None:
+    authority = parse(f"alice:{ALICE}\nalice:second-key-of-alice")
+    assert authority.authenticate(ALICE) == authority.authenticate(
+        "second-key-of-alice"
+    )
+
+
+@given(st.dictionaries(VISIBLE, NAMES, min_size=1, max_size=8), VISIBLE)
+def test_only_a_whole_key_opens(keys: dict[str, str], other: str) -> None:
+    lines = [f"{name}:{key}" for key, name in keys.items()]
+    authority = KeyAuthority.parse(lines, "keys.txt")
+    for key, name in keys.items():
+        assert authority.authenticate(key).name == name
+    for wrong in {other, "", *(key[:-1] for key in keys), *(f"{k}x" for k in keys)}:
+        if wrong not in keys:
+            with pytest.raises(Unauthorized):
+                authority.authenticate(wrong)
+
+
+def test_no_token_is_nobodys() -> None:
+    with pytest.raises(Unauthorized):
+        parse(f"alice:{ALICE}").authenticate(None)
+
+
+@pytest.mark.parametrize(
+    ("line", "complaint"),
+    [
+        ("alice", "expected principal:key"),
+        ("alice:", "expected principal:key"),
+        (":hush-hush", "expected principal:key"),
+        ("al ice:hush-hush", "expected principal:key"),
+        ("a/b/c:hush-hush", "expected principal:key"),
+        ("/alice:hush-hush", "expected principal:key"),
+        ("alice:hush hush", "visible ASCII"),
+        ("alice:hüsh-hush", "visible ASCII"),
+        ("bob:one-and-the-same-key", "another principal"),
+    ],
+)
+def test_a_bad_line_is_named_without_its_key(line: str, complaint: str) -> None:
+    with pytest.raises(KeysError, match=complaint) as caught:
+        parse(f"alice:one-and-the-same-key\n{line}")
+    assert str(caught.value).startswith("keys.txt:2: ")
+    assert "hush" not in str(caught.value)
+    assert "same-key" not in str(caught.value)
+
+
+def test_a_file_without_keys_is_refused() -> None:
+    with pytest.raises(KeysError, match="no line holds"):
+        parse("# nobody yet\n")
+
+
+def test_a_short_key_is_taken_with_a_warning() -> None:
+    authority = parse("alice:short")
+    assert authority.authenticate("short").name == "alice"
+    (warning,) = authority.warnings
+    assert "keys.txt:1" in warning
+
+
+def test_a_file_that_others_can_read_is_taken_with_a_warning(tmp_path: Path) -> None:
+    file = tmp_path / "keys"
+    file.write_text(f"alice:{ALICE}\n")
+    file.chmod(0o644)
+    (warning,) = KeyAuthority.load(file).warnings
+    assert "others can read" in warning
+    file.chmod(0o600)
+    assert KeyAuthority.load(file).warnings == ()
+
+
+@pytest.mark.parametrize(
+    ("content", "complaint"), [(None, "No such file"), (b"a:\xff\xfe", "not UTF-8")]
+)
+def test_a_file_that_cannot_be_read_is_named(
+    tmp_path: Path, content: bytes | None, complaint: str
+) -> None:
+    file = tmp_path / "keys"
+    if content is not None:
+        file.write_bytes(content)
+    with pytest.raises(KeysError, match=complaint) as caught:
+        KeyAuthority.load(file)
+    assert str(file) in str(caught.value)
+
+
+def test_everything_is_allowed_within_the_space_and_nothing_outside() -> None:
+    authority = parse(f"alice:{ALICE}")
+    alice = authority.authenticate(ALICE)
+    authority.authorize(alice, "delete", alice.key("c1"))
+    for foreign in ("bob/c1", "alice2/c1", "alic/c1", "c1"):
+        with pytest.raises(Forbidden):
+            authority.authorize(alice, "open", foreign)
