@@ -76,7 +76,10 @@ class ScriptedServer:
 
     def done(self, status: str = "completed", **members: Any) -> int:
         timing = {"queue_ms": 0.4, "ttft_ms": 251.0, "tokens_per_s": 58.3}
-        given = {"text": {"bytes": 0, "crc32": 0}, "timing": timing | {"total_ms": 4_321}}
+        given = {
+            "text": {"bytes": 0, "crc32": 0},
+            "timing": timing | {"total_ms": 4_321},
+        }
         usage = {"input_tokens": 9, "output_tokens": 318, "estimated": False}
         self.event("usage", **usage, model_calls=1)
         return self.event("done", status=status, **(given | members))

@@ -173,7 +173,7 @@ function changed(conversation) {
 
 function ended(conversation, turn) {
   if (conversation.id !== activeId) news.add(conversation.id);
-  else announce(`Answer ${ending(turn.done)}. ${turn.text.slice(0, ANNOUNCED_LENGTH)}`);
+  else announce(`Answer ${ending(turn)}. ${turn.text.slice(0, ANNOUNCED_LENGTH)}`);
 }
 
 function statusChanged() {

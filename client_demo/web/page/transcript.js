@@ -70,8 +70,8 @@ export class Transcript {
   }
 
   #messageState(message, index, takenBack) {
-    if (message.turn !== null) return null;
     if (takenBack.has(message.id)) return "taken back";
+    if (message.turn !== null) return null;
     if (message.steers !== null) return "steering";
     return index > 0 && this.#fold.running ? "queued" : null;
   }

@@ -146,7 +146,7 @@ export class TurnView {
     }
     fill(
       this.#facts,
-      h("span", { class: "ending" }, ending(done)),
+      h("span", { class: "ending" }, ending(turn)),
       ...facts(turn, stopMs).map((fact) => h("span", {}, fact)),
       turn.proven === false && h("span", { class: "wrong" }, "text differs from the server's"),
       h("button", { type: "button", class: "quiet", onclick: () => this.#onAction("copy", turn) }, "Copy"),

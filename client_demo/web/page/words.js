@@ -31,8 +31,9 @@ const CLOSES = {
   4408: "The server waited for a hello in vain.",
 };
 
-/** How a turn ended, from its `done`. */
-export function ending({ status, reason }) {
+/** How a turn that is done ended. */
+export function ending({ done: { status, reason }, parts }) {
+  if (status === "interrupted" && parts.length === 0) return "stopped before it began";
   return REASONS[reason] ?? { completed: "complete", failed: "failed" }[status] ?? status;
 }
 

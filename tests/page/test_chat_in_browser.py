@@ -1,0 +1,195 @@
+"""The chat page in a real browser, against the real server and its demo models."""
+
+from collections.abc import Callable
+
+import orjson
+import pytest
+from playwright.sync_api import Page, expect
+
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(60)]
+
+SLOW_ANSWER = "demo/long:tokens=150,tokens_per_second=75"
+QUICK_ANSWER = "demo/markdown:tokens_per_second=1000"
+
+
+def visit(page: Page, address: str, model: str | None = None) -> None:
+    if model is not None:
+        look = orjson.dumps({"model": model}).decode()
+        script = f"localStorage.setItem('wsserver.look', {look!r})"
+        page.add_init_script(script)
+    page.goto(address)
+    expect(page.locator("#connection")).to_have_attribute("data-state", "online")
+
+
+def ask(page: Page, text: str) -> None:
+    page.fill("#input", text)
+    page.keyboard.press("Enter")
+
+
+def text_grows(page: Page, times: int = 3) -> None:
+    """Waits until the last answer has grown so many times."""
+    page.wait_for_function(
+        """times => {
+          const text = document.querySelector('.turn:last-of-type .markdown')?.textContent ?? '';
+          const seen = (window.seenLengths ??= new Set());
+          seen.add(text.length);
+          return seen.size > times;
+        }""",
+        arg=times,
+    )
+
+
+def answer(page: Page) -> str:
+    return page.locator(".turn .markdown").last.inner_text()
+
+
+def complete(page: Page, *endings: str) -> None:
+    """All answers ended, well unless said otherwise, each with the server's text."""
+    expected = list(endings) or ["complete"]
+    expect(page.locator(".turn .ending")).to_have_text(expected, timeout=20_000)
+    expect(page.locator(".wrong")).to_have_count(0)
+
+
+def test_an_answer_streams_and_says_how_fast(page: Page, address: str) -> None:
+    visit(page, address)
+    expect(page.locator(".empty")).to_be_visible()
+    ask(page, "What can I try here?")
+    text_grows(page)
+    complete(page)
+    expect(page.locator(".turn h2")).to_have_text("What can I try here?")
+    expect(page.locator(".turn table td").first).to_have_text("demo/tools")
+    facts = page.locator(".facts").inner_text()
+    assert all(word in facts for word in ("first token", "tokens/s", "in all")), facts
+    expect(page.locator("#conversations .title")).to_have_text("What can I try here?")
+
+
+def test_stop_stops_what_is_seen(page: Page, address: str) -> None:
+    visit(page, address, SLOW_ANSWER)
+    ask(page, "Go on and on")
+    text_grows(page)
+    page.click("#stop")
+    expect(page.locator(".ending")).to_have_text("stopped")
+    expect(page.locator(".facts")).to_contain_text("stopped in")
+    expect(page.locator("#stop")).to_be_hidden()
+    expect(page.locator(".wrong")).to_have_count(0)
+    kept = answer(page)
+    page.reload()
+    expect(page.locator(".ending")).to_have_text("stopped")
+    assert answer(page) == kept
+
+
+def test_a_dropped_socket_resumes(page: Page, address: str) -> None:
+    visit(page, address, SLOW_ANSWER)
+    ask(page, "Go on while I am away")
+    text_grows(page)
+    before = answer(page)
+    page.click("#drop")
+    expect(page.locator("#connection")).to_have_attribute("data-state", "waiting")
+    expect(page.locator("#connection-text")).to_contain_text("again in")
+    expect(page.locator("#connection")).to_have_attribute("data-state", "online")
+    complete(page)
+    assert answer(page).startswith(before)
+
+
+def test_a_message_written_offline_goes_out_once(page: Page, address: str) -> None:
+    visit(page, address, QUICK_ANSWER)
+    page.click("#drop")
+    ask(page, "Said into the void")
+    expect(page.locator(".unsent .note")).to_have_text("goes out when connected")
+    page.reload()
+    complete(page)
+    expect(page.locator(".message p.plain")).to_have_text(["Said into the void"])
+
+
+def test_a_reload_in_mid_answer_goes_on(page: Page, address: str) -> None:
+    visit(page, address, SLOW_ANSWER)
+    ask(page, "Go on while I reload")
+    text_grows(page)
+    page.reload()
+    expect(page.locator("#stop")).to_be_visible()
+    complete(page)
+
+
+def test_two_tabs_see_the_same(new_page: Callable[[], Page], address: str) -> None:
+    first, second = new_page(), new_page()
+    visit(first, address, SLOW_ANSWER)
+    ask(first, "Seen twice")
+    visit(second, address)
+    text_grows(second)
+    complete(first)
+    complete(second)
+    assert answer(first) == answer(second)
+    ask(second, "From the other tab")
+    complete(first, "complete", "complete")
+
+
+def test_a_tool_runs_in_the_page(page: Page, address: str) -> None:
+    visit(page, address)
+    ask(page, "What time is it?")
+    expect(page.locator(".tool .name")).to_have_text("get_time")
+    expect(page.locator(".tool .state")).to_have_text("done")
+    complete(page)
+    page.click(".tool summary")
+    expect(page.locator(".tool pre").last).to_contain_text("timezone")
+
+
+def test_conversations_keep_apart(page: Page, address: str) -> None:
+    visit(page, address, SLOW_ANSWER)
+    ask(page, "First one")
+    text_grows(page)
+    page.click("#new")
+    expect(page.locator(".empty")).to_be_visible()
+    ask(page, "Second one")
+    expect(page.locator("#conversations li")).to_have_count(2)
+    first = page.locator("#conversations li", has_text="First one")
+    expect(first).to_have_attribute("data-state", "busy")
+    expect(first).to_have_attribute("data-state", "news", timeout=20_000)
+    complete(page)
+    expect(page.locator(".message p.plain")).to_have_text(["Second one"])
+    first.click()
+    expect(page.locator(".message p.plain")).to_have_text(["First one"])
+    complete(page)
+
+
+def test_a_message_waits_its_turn_or_is_taken_back(page: Page, address: str) -> None:
+    visit(page, address, SLOW_ANSWER)
+    ask(page, "First")
+    text_grows(page)
+    ask(page, "Second")
+    ask(page, "Third")
+    notes = page.locator(".message .note:visible")
+    expect(notes).to_have_count(2)
+    notes.last.get_by_role("button", name="Take back").click()
+    expect(page.locator(".message.void")).to_have_count(1)
+    complete(page, "complete", "complete", "stopped before it began")
+    expect(page.locator(".message p.plain")).to_have_text(["First", "Second", "Third"])
+
+
+def test_deleting_leaves_nothing(page: Page, address: str) -> None:
+    visit(page, address, QUICK_ANSWER)
+    ask(page, "Forget this")
+    complete(page)
+    page.on("dialog", lambda dialog: dialog.accept())
+    page.locator("#conversations li").hover()
+    page.click("#conversations .delete")
+    expect(page.locator(".empty")).to_be_visible()
+    expect(page.locator("#conversations .title")).to_have_text("New chat")
+    page.reload()
+    expect(page.locator(".empty")).to_be_visible()
+
+
+def test_the_model_can_be_changed(page: Page, address: str) -> None:
+    visit(page, address, QUICK_ANSWER)
+    page.select_option("#model", "demo/reasoning")
+    ask(page, "Think about it")
+    complete(page)
+    expect(page.locator(".turn .model")).to_have_text("demo/reasoning")
+    expect(page.locator(".reasoning summary")).to_have_text("Thoughts")
+    assert page.locator(".reasoning").get_attribute("open") is None
+
+
+def test_a_failure_says_why(page: Page, address: str) -> None:
+    visit(page, address, "demo/failing-late")
+    ask(page, "Fail")
+    expect(page.locator(".ending")).to_have_text("failed")
+    expect(page.locator(".failure")).to_contain_text("upstream_error")
