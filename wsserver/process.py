@@ -1,0 +1,91 @@
+"""The server as a process: event loop, signals, exit code."""
+
+import gc
+import signal
+import sys
+from collections.abc import Callable
+from importlib.util import find_spec
+
+import anyio
+import structlog
+
+from wsserver import __version__
+from wsserver.logging import configure
+from wsserver.server import Server, serving
+from wsserver.settings import Settings
+from wsserver.sources import Loaded, SettingsError
+
+EXIT_STOPPED_AT_ONCE = 1
+
+log = structlog.get_logger(__name__)
+
+
+def run(loaded: Loaded) -> int:
+    """Serves until a signal says to stop; returns the exit code.
+
+    Raises:
+        SettingsError: A setting turned out to be of no use.
+    """
+    settings = loaded.settings
+    configure(settings.log_format, settings.log_level)
+    for warning in loaded.warnings:
+        log.warning("settings", about=warning)
+    _raise_open_files()
+    options = {"use_uvloop": find_spec("uvloop") is not None}
+    try:
+        return anyio.run(_serve_until_told, settings, backend_options=options)
+    except ExceptionGroup as group:
+        # Task groups wrap what stops them.
+        bad = group.subgroup(SettingsError)
+        if bad is None:
+            raise
+        raise _first(bad) from None
+
+
+async def _serve_until_told(settings: Settings) -> int:
+    told = anyio.Event()
+    with anyio.CancelScope() as everything:
+        async with anyio.create_task_group() as watch:
+            watch.start_soon(_await_signals, told, everything.cancel)
+            async with serving(settings) as server:
+                _announce(server)
+                # What was made so far stays; the collector need not look at it.
+                gc.collect()
+                gc.freeze()
+                await told.wait()
+            watch.cancel_scope.cancel()
+    if everything.cancelled_caught:
+        log.warning("stopped_at_once")
+        return EXIT_STOPPED_AT_ONCE
+    return 0
+
+
+async def _await_signals(told: anyio.Event, stop: Callable[[], None]) -> None:
+    with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
+        async for number in signals:
+            log.info("signal", name=signal.Signals(number).name)
+            if told.is_set():
+                stop()
+            told.set()
+
+
+def _announce(server: Server) -> None:
+    sys.stdout.write(f"listening on {server.url}\n")
+    sys.stdout.flush()
+    log.info("listening", version=__version__, page=server.page)
+
+
+def _first(group: ExceptionGroup[SettingsError]) -> SettingsError:
+    inner: SettingsError | ExceptionGroup[SettingsError] = group.exceptions[0]
+    return _first(inner) if isinstance(inner, ExceptionGroup) else inner
+
+
+def _raise_open_files() -> None:
+    """Takes as many open files as the system allows: each client is one."""
+    if sys.platform == "win32":
+        return
+    import resource
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard != resource.RLIM_INFINITY and soft < hard:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))

@@ -1,0 +1,245 @@
+"""The composition root: builds the rooms, runs them, ends them in order."""
+
+import os
+from collections.abc import AsyncGenerator
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+
+import anyio
+import structlog
+
+from wsserver import assembly
+from wsserver.auth.principal import Authority
+from wsserver.connections.connection import Connection
+from wsserver.connections.settings import ConnectionSettings
+from wsserver.connections.transport import Handshake, Transport
+from wsserver.drain import drain
+from wsserver.log.committer import Committer
+from wsserver.log.store import Store, StoreError
+from wsserver.metrics import Metrics
+from wsserver.settings import Settings
+from wsserver.sources import SettingsError
+from wsserver.stores.open import default_path, open_store
+from wsserver.transports.files import load_files
+from wsserver.transports.handshake import Admission
+from wsserver.transports.http import CHAT_PATH, Site
+from wsserver.transports.listener import Listener
+from wsserver.turns.clock import Clock
+from wsserver.turns.directory import Directory
+from wsserver.turns.services import Services
+from wsserver.upstreams import open_upstreams
+
+_LAG_SECONDS = 0.5
+_RETENTION_SECONDS = 600.0
+_STOP_SECONDS = 0.5
+
+log = structlog.get_logger(__name__)
+
+
+class Server:
+    """A server that accepts connections.
+
+    Attributes:
+        port: The port it is bound to.
+        url: Where clients connect.
+        page: Where people chat.
+        connections: Who is connected.
+        draining: Whether it takes no new clients any more.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        *,
+        directory: Directory,
+        committer: Committer,
+        authority: Authority,
+        connection_settings: ConnectionSettings,
+        metrics: Metrics,
+        clock: Clock,
+    ) -> None:
+        self.port = settings.port
+        self.connections: set[Connection] = set()
+        self.draining = False
+        self._settings = settings
+        self._directory = directory
+        self._committer = committer
+        self._authority = authority
+        self._connection_settings = connection_settings
+        self._metrics = metrics
+        self._clock = clock
+        self._listener = Listener(
+            assembly.endpoint(settings),
+            admission=Admission(
+                allowed_origins=frozenset(settings.allowed_origins),
+                loopback_only=settings.auth_keys_file is None,
+            ),
+            site=Site(
+                files=load_files(), not_ready=self._not_ready, metrics=metrics.render
+            ),
+            handler=self._serve,
+            refusing=lambda: "draining" if self.draining else None,
+        )
+
+    @property
+    def url(self) -> str:
+        """Where clients connect."""
+        return f"ws{self._secure}://{self._authority_part}{CHAT_PATH}"
+
+    @property
+    def page(self) -> str:
+        """Where people chat."""
+        return f"http{self._secure}://{self._authority_part}/"
+
+    async def start(self) -> None:
+        """Begins to accept connections.
+
+        Raises:
+            SettingsError: The address can't be bound.
+        """
+        try:
+            self.port = await self._listener.start()
+        except OSError as error:
+            where = f"{self._settings.host}:{self._settings.port}"
+            raise SettingsError(
+                f"port: can't listen on {where}: {error.strerror}; choose another"
+                " port, or stop what uses this one"
+            ) from None
+
+    async def drain(self) -> None:
+        """Lets everything come to its end, within the drain time and 2 s."""
+        self.draining = True
+        await drain(
+            lambda: tuple(self.connections),
+            seconds=self._settings.drain_seconds,
+            end_turns=self._directory.drain,
+            flush=self._committer.flush,
+        )
+
+    async def stop(self) -> None:
+        """Drops whoever is still connected."""
+        with anyio.move_on_after(_STOP_SECONDS, shield=True):
+            await self._listener.stop()
+
+    async def _serve(self, transport: Transport, handshake: Handshake) -> None:
+        connection = Connection(
+            connection=f"conn_{self._clock.token()}",
+            transport=transport,
+            handshake=handshake,
+            directory=self._directory,
+            authority=self._authority,
+            settings=self._connection_settings,
+            metrics=self._metrics,
+            wall=self._clock.wall,
+            new_id=lambda: f"conv_{self._clock.token()}",
+        )
+        self.connections.add(connection)
+        try:
+            await connection.run()
+        finally:
+            self.connections.discard(connection)
+
+    def _not_ready(self) -> str | None:
+        if self.draining:
+            return "draining"
+        return "the store can't be written" if self._committer.failing else None
+
+    @property
+    def _secure(self) -> str:
+        return "s" if self._settings.tls_cert_file else ""
+
+    @property
+    def _authority_part(self) -> str:
+        host = self._settings.host
+        return f"[{host}]:{self.port}" if ":" in host else f"{host}:{self.port}"
+
+
+@asynccontextmanager
+async def serving(settings: Settings) -> AsyncGenerator[Server]:
+    """Runs a server while the context is open; leaving it drains.
+
+    Raises:
+        SettingsError: What a setting names can't be used: a file, the address.
+    """
+    metrics, clock = Metrics(), Clock()
+    authority = assembly.authority(settings)
+    async with AsyncExitStack() as stack:
+        store = await _open_store(settings)
+        stack.push_async_callback(store.close)
+        upstreams = await stack.enter_async_context(open_upstreams(settings))
+        models = await upstreams.table()
+        tasks = await stack.enter_async_context(anyio.create_task_group())
+        committer = Committer(
+            store,
+            interval_seconds=settings.commit_interval_ms / 1000,
+            wall=clock.wall,
+            metrics=metrics,
+        )
+        services = Services(
+            models=models,
+            limits=assembly.conversation_limits(settings),
+            metrics=metrics,
+            clock=clock,
+            tasks=tasks,
+            failing=lambda: committer.failing,
+        )
+        directory = Directory(store, committer, services, assembly.retention(settings))
+        server = Server(
+            settings,
+            directory=directory,
+            committer=committer,
+            authority=authority,
+            connection_settings=assembly.connection_settings(settings, models),
+            metrics=metrics,
+            clock=clock,
+        )
+        tasks.start_soon(committer.run)
+        tasks.start_soon(_observe, metrics, directory)
+        tasks.start_soon(_retain, directory)
+        try:
+            await _recover(directory)
+            await server.start()
+            tasks.start_soon(upstreams.warm_up)
+            yield server
+            await server.drain()
+        finally:
+            await server.stop()
+            tasks.cancel_scope.cancel()
+
+
+async def _open_store(settings: Settings) -> Store:
+    try:
+        return await open_store(
+            settings.store,
+            default=default_path(os.environ, Path.home()),
+            durability=settings.durability,
+        )
+    except (StoreError, ValueError) as error:
+        raise SettingsError(f"store: {error}") from None
+
+
+async def _recover(directory: Directory) -> None:
+    try:
+        turns = await directory.recover()
+    except StoreError as error:
+        raise SettingsError(f"store: {error}") from None
+    if turns:
+        log.warning("recovered", turns=turns)
+
+
+async def _observe(metrics: Metrics, directory: Directory) -> None:
+    """Watches what no event tells: how late the loop is, and what is in memory."""
+    while True:
+        due = anyio.current_time() + _LAG_SECONDS
+        await anyio.sleep_until(due)
+        metrics.loop_lag(max(0.0, anyio.current_time() - due))
+        metrics.conversations(*directory.statistics())
+
+
+async def _retain(directory: Directory) -> None:
+    while True:
+        try:
+            await directory.retain()
+        except StoreError as error:
+            log.warning("retention_failed", error=str(error))
+        await anyio.sleep(_RETENTION_SECONDS)

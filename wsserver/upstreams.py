@@ -1,0 +1,149 @@
+"""From the settings to the models: which name leads to which provider.
+
+What is slow to import, or to start, is only touched when the settings ask for it.
+"""
+
+import os
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import anyio.to_thread
+
+from wsserver.providers.demo import DEFAULT_MODEL, DemoProvider
+from wsserver.settings import Model, Settings
+from wsserver.sources import SettingsError
+from wsserver.turns.models import DEMO_PREFIX, ModelTable
+from wsserver.turns.services import Target
+
+if TYPE_CHECKING:
+    from wsserver.providers.openai_chat import OpenAIChat
+
+OPENAI_URL = "https://api.openai.com/v1"
+OPENAI_DEFAULT_MODEL = "gpt-4o-mini"
+"""What conversations get that name no model, with an upstream and no
+`default_model`."""
+
+LOCAL_MODEL = "local"
+
+
+class Upstreams:
+    """Providers that are open, and the names that lead to them."""
+
+    def __init__(
+        self, settings: Settings, environ: Mapping[str, str], stack: AsyncExitStack
+    ) -> None:
+        """Makes nothing yet; `stack` closes what is made."""
+        self._settings = settings
+        self._environ = environ
+        self._stack = stack
+        self._chats: dict[tuple[str, str | None], OpenAIChat] = {}
+
+    async def table(self) -> ModelTable:
+        """Returns which name leads where.
+
+        Raises:
+            SettingsError: A model can't be had as the settings say.
+        """
+        settings, demo = self._settings, DemoProvider()
+        configured = {
+            name: self._configured(name, model)
+            for name, model in settings.models.items()
+        }
+        if settings.local_model_path or settings.default_model == LOCAL_MODEL:
+            configured.setdefault(LOCAL_MODEL, await self._local())
+        upstream: Target | None = None
+        if settings.openai_api_key or settings.openai_base_url:
+            chat = self._chat(
+                settings.openai_base_url or OPENAI_URL, settings.openai_api_key
+            )
+            upstream = self._target(chat, OPENAI_DEFAULT_MODEL)
+        fallback = DEFAULT_MODEL if upstream is None else OPENAI_DEFAULT_MODEL
+        default = settings.default_model or next(iter(configured), fallback)
+        if default not in configured and not (
+            demo.accepts(default)
+            if default.startswith(DEMO_PREFIX)
+            else upstream is not None
+        ):
+            raise SettingsError(
+                f"default_model: {default!r} leads nowhere; add [models.{default!r}] to"
+                " the file, or set OPENAI_BASE_URL or OPENAI_API_KEY"
+            )
+        return ModelTable(
+            default=default,
+            configured=configured,
+            demo=Target(provider=demo, model=DEFAULT_MODEL),
+            demo_names=list(demo.models()),
+            accepts_demo=demo.accepts,
+            upstream=upstream,
+        )
+
+    async def warm_up(self) -> None:
+        """Loads what the first turn would have to wait for."""
+        for chat in self._chats.values():
+            await chat.warm_up()
+
+    def _configured(self, name: str, model: Model) -> Target:
+        key = None
+        if model.api_key_env is not None:
+            key = self._environ.get(model.api_key_env)
+            if not key:
+                raise SettingsError(
+                    f"models.{name}: {model.api_key_env} is not set; set it to the API"
+                    " key, or leave api_key_env out"
+                )
+        chat = self._chat(model.base_url, key)
+        return self._target(chat, model.model or name, model.context_tokens)
+
+    def _target(
+        self, chat: "OpenAIChat", model: str, context_tokens: int | None = None
+    ) -> Target:
+        context_tokens = context_tokens or self._settings.context_tokens
+        return Target(provider=chat, model=model, context_tokens=context_tokens)
+
+    def _chat(self, base_url: str, api_key: str | None) -> "OpenAIChat":
+        from wsserver.providers.openai_chat import OpenAIChat, OpenAIChatSettings
+
+        chat = self._chats.get((base_url, api_key))
+        if chat is None:
+            settings = self._settings
+            chat = self._chats[base_url, api_key] = OpenAIChat(
+                OpenAIChatSettings(
+                    base_url=base_url,
+                    api_key=api_key,
+                    connect_timeout_seconds=settings.upstream_connect_timeout_seconds,
+                    pool_size=settings.upstream_pool_size,
+                    trust_environment=True,
+                )
+            )
+            self._stack.push_async_callback(chat.aclose)
+        return chat
+
+    async def _local(self) -> Target:
+        from wsserver.providers.local import (
+            LocalModelError,
+            LocalServer,
+            LocalSettings,
+            find_weights,
+        )
+
+        path = self._settings.local_model_path
+        try:
+            weights = await anyio.to_thread.run_sync(
+                find_weights, None if path is None else Path(path)
+            )
+            settings = LocalSettings(weights=weights)
+            local = await self._stack.enter_async_context(LocalServer(settings))
+        except LocalModelError as error:
+            raise SettingsError(f"local_model_path: {error}") from None
+        chat = self._chat(local.base_url, local.api_key)
+        slot_tokens = settings.context_tokens // settings.slots
+        return self._target(chat, local.name, slot_tokens)
+
+
+@asynccontextmanager
+async def open_upstreams(settings: Settings) -> AsyncGenerator[Upstreams]:
+    """Yields the upstreams, and closes them after."""
+    async with AsyncExitStack() as stack:
+        yield Upstreams(settings, os.environ, stack)
