@@ -1,0 +1,272 @@
+"""What can go wrong, as exceptions: one class for each code of the catalogue.
+
+This is the only place where codes become classes; `protocol.codes` says what
+each means and what to do. A code that this client does not know yet raises the
+base class with that code.
+"""
+
+from typing import ClassVar
+
+from protocol.client_events import ResetReason
+from protocol.codes import ERRORS, CloseCode
+from protocol.content import ErrorBody
+from protocol.control import ErrorFrame
+from protocol.events import DoneEvent, TurnErrorEvent
+
+_STOPS: dict[int, str] = {
+    CloseCode.UNAUTHORIZED: "unauthorized",
+    CloseCode.FORBIDDEN: "forbidden",
+    CloseCode.NO_COMMON_VERSION: "unsupported_protocol",
+    CloseCode.NO_HELLO: "hello_required",
+}
+
+
+class ClientError(Exception):
+    """The base of all errors that the client raises."""
+
+
+class NotConnectedError(ClientError):
+    """The first connection could not be made; the cause says why."""
+
+
+class StoppedError(ClientError):
+    """The server ended the connection for good; a new client is needed.
+
+    Attributes:
+        code: The close code.
+    """
+
+    def __init__(self, code: int, reason: str) -> None:
+        super().__init__(f"the server closed with {code}: {reason}")
+        self.code = code
+
+
+class ConversationResetError(ClientError):
+    """The server's log is another than before: what was read so far is void.
+
+    `chat.view` begins anew and shows what the server has.
+
+    Attributes:
+        reason: `expired`, `seq_ahead` or `epoch_changed`.
+    """
+
+    def __init__(self, reason: ResetReason) -> None:
+        super().__init__(f"the conversation was reset ({reason}); read it again")
+        self.reason = reason
+
+
+class IncompleteAnswerError(ClientError):
+    """The answer is not the whole answer.
+
+    Attributes:
+        text: What there is of it.
+        done: How the turn ended: `done.status` and `done.reason`.
+    """
+
+    def __init__(self, text: str, done: DoneEvent) -> None:
+        super().__init__(f"the answer is {done.status} ({done.reason})")
+        self.text = text
+        self.done = done
+
+
+class CodedError(ClientError):
+    """An error from the server's catalogue.
+
+    Attributes:
+        code: As on the wire.
+        message: For a person.
+        retryable: Whether the same again may succeed.
+        retry_after_s: The least wait before that; None for no hint.
+        param: A JSON path to the member at fault; None where it is no single one.
+    """
+
+    by_code: ClassVar[dict[str, type["CodedError"]]] = {}
+
+    def __init_subclass__(cls, *, code: str | None = None) -> None:
+        super().__init_subclass__()
+        if code is not None:
+            CodedError.by_code[code] = cls
+
+    def __init__(
+        self,
+        code: str,
+        message: str,
+        *,
+        retryable: bool,
+        retry_after_ms: int | None = None,
+        param: str | None = None,
+    ) -> None:
+        remedy = ERRORS[code].remedy if code in ERRORS else ""
+        super().__init__(" ".join(filter(None, [f"{code}: {message}", remedy])))
+        self.code = code
+        self.message = message
+        self.retryable = retryable
+        self.retry_after_s = None if retry_after_ms is None else retry_after_ms / 1000
+        self.param = param
+
+
+class CommandError(CodedError):
+    """The server refused a command."""
+
+
+class TurnError(CodedError):
+    """A turn failed: its `done` has the status `failed`."""
+
+
+class BadJsonError(CommandError, code="bad_json"):
+    """The frame is not one JSON object in UTF-8."""
+
+
+class BadFrameError(CommandError, code="bad_frame"):
+    """A member is missing, of a wrong type or out of range."""
+
+
+class UnknownTypeError(CommandError, code="unknown_type"):
+    """The frame's `type` is not a command."""
+
+
+class HelloRequiredError(CommandError, code="hello_required"):
+    """A command came before `hello`."""
+
+
+class UnsupportedProtocolError(CommandError, code="unsupported_protocol"):
+    """The server does not speak that version."""
+
+
+class UnauthorizedError(CommandError, code="unauthorized"):
+    """The credentials are missing, wrong or expired."""
+
+
+class ForbiddenError(CommandError, code="forbidden"):
+    """The principal may not do this."""
+
+
+class ConversationNotFoundError(CommandError, code="conversation_not_found"):
+    """No such conversation, or not yours."""
+
+
+class BadCursorError(CommandError, code="bad_cursor"):
+    """`after` is not a whole number from 0 to 2^53 - 1."""
+
+
+class BadModelError(CommandError, code="bad_model"):
+    """No configured upstream knows the model."""
+
+
+class BusyError(CommandError, code="busy"):
+    """A turn runs and the policy was `reject`."""
+
+
+class QueueFullError(CommandError, code="queue_full"):
+    """Too many messages wait in this conversation."""
+
+
+class TooLargeError(CommandError, TurnError, code="too_large"):
+    """Something is larger than the limit that the message names."""
+
+
+class TooManyConversationsError(CommandError, code="too_many_conversations"):
+    """The connection has its limit of conversations open."""
+
+
+class TooManyTurnsError(CommandError, code="too_many_turns"):
+    """The principal has its limit of turns running."""
+
+
+class RateLimitedError(CommandError, code="rate_limited"):
+    """Too many frames in too short a time."""
+
+
+class IdempotencyConflictError(CommandError, code="idempotency_conflict"):
+    """The id was used for another content."""
+
+
+class DrainingError(CommandError, code="draining"):
+    """The server is about to stop and starts no turns."""
+
+
+class StoreUnavailableError(CommandError, TurnError, code="store_unavailable"):
+    """The log can't be written at the moment."""
+
+
+class InternalError(CommandError, TurnError, code="internal"):
+    """The server failed in a way it did not foresee."""
+
+
+class UpstreamAuthError(TurnError, code="upstream_auth"):
+    """The upstream refused the server's credentials."""
+
+
+class UpstreamRateLimitedError(TurnError, code="upstream_rate_limited"):
+    """The upstream takes no more requests for now."""
+
+
+class UpstreamUnavailableError(TurnError, code="upstream_unavailable"):
+    """The upstream could not be reached or is overloaded."""
+
+
+class UpstreamTimeoutError(TurnError, code="upstream_timeout"):
+    """The upstream did not begin to answer in time."""
+
+
+class UpstreamFailedError(TurnError, code="upstream_error"):
+    """The upstream refused the request or failed while answering."""
+
+
+class ContextLengthError(TurnError, code="context_length"):
+    """The conversation is too long for the model."""
+
+
+class ContentFilterError(TurnError, code="content_filter"):
+    """The upstream's content filter refused the request."""
+
+
+class SchemaMismatchError(TurnError, code="schema_mismatch"):
+    """The answer does not fit `response_schema`."""
+
+
+class TooManyToolRoundsError(TurnError, code="too_many_tool_rounds"):
+    """The model asked for more rounds of tools than are allowed."""
+
+
+class ResponseTooLargeError(TurnError, code="response_too_large"):
+    """The answer is larger than a turn may be."""
+
+
+def command_error(body: ErrorBody | ErrorFrame) -> CommandError:
+    """Makes the exception for a refused command."""
+    kind = CodedError.by_code.get(body.code, CommandError)
+    return (kind if issubclass(kind, CommandError) else CommandError)(
+        body.code,
+        body.message,
+        retryable=body.retryable,
+        retry_after_ms=body.retry_after_ms,
+        param=body.param,
+    )
+
+
+def stop_error(code: int, said: ErrorFrame | None) -> ClientError:
+    """Makes the exception for a connection that the server ended for good.
+
+    Args:
+        code: The close code.
+        said: What it said last that belongs to no command; None for nothing.
+    """
+    name = _STOPS.get(code)
+    if name is None:
+        return StoppedError(code, said.message if said else "it did not say why")
+    if said is not None and said.code == name:
+        return command_error(said)
+    message = f"the server closed with {code}"
+    return command_error(ErrorBody(code=name, message=message, retryable=False))
+
+
+def turn_error(event: TurnErrorEvent) -> TurnError:
+    """Makes the exception for a failed turn."""
+    kind = CodedError.by_code.get(event.code, TurnError)
+    return (kind if issubclass(kind, TurnError) else TurnError)(
+        event.code,
+        event.message,
+        retryable=event.retryable,
+        retry_after_ms=event.retry_after_ms,
+    )

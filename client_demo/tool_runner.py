@@ -1,0 +1,60 @@
+"""Runs the tools that the server asks this client for, each in a task of its own."""
+
+from collections.abc import Callable
+
+import anyio
+from anyio.abc import TaskGroup
+
+from client_demo.tools import ClientTool, Fault, Output
+from protocol.control import ToolRequest
+from protocol.events import ToolResultEvent
+
+Answer = Callable[[ToolRequest, Output | Fault], None]
+
+
+class ToolRunner:
+    """Starts a tool on a request and stops it when its call is settled elsewhere."""
+
+    def __init__(self, task_group: TaskGroup, answer: Answer) -> None:
+        """Takes what outlives it.
+
+        Args:
+            task_group: Where the tools run.
+            answer: Told what a tool gave; not called for one that was stopped.
+        """
+        self._task_group = task_group
+        self._answer = answer
+        self._tools: dict[str, dict[str, ClientTool]] = {}
+        self._scopes: dict[tuple[str, str], anyio.CancelScope] = {}
+
+    def handle(self, conversation: str, tools: dict[str, ClientTool]) -> None:
+        """Says which tools a conversation's requests may ask for."""
+        self._tools[conversation] = tools
+
+    def start(self, request: ToolRequest) -> None:
+        """Starts the tool that is asked for, or answers that there is none."""
+        tool = self._tools.get(request.conversation, {}).get(request.name)
+        if tool is None:
+            self._answer(request, Fault(message=f"no tool {request.name!r} here"))
+            return
+        scope = anyio.CancelScope()
+        self._scopes[request.conversation, request.call] = scope
+        self._task_group.start_soon(
+            self._run, tool, request, scope, name=f"tool {request.name}"
+        )
+
+    def settled(self, event: ToolResultEvent) -> None:
+        """Stops a tool whose result is not awaited any more."""
+        scope = self._scopes.get((event.conversation, event.call))
+        if scope is not None:
+            scope.cancel()
+
+    async def _run(
+        self, tool: ClientTool, request: ToolRequest, scope: anyio.CancelScope
+    ) -> None:
+        outcome: Output | Fault | None = None
+        with scope:
+            outcome = await tool.run(request.arguments)
+        del self._scopes[request.conversation, request.call]
+        if outcome is not None:
+            self._answer(request, outcome)
