@@ -40,6 +40,12 @@ const UNDERSCORE_STAYS = new Set([
   smd.MAYBE_URL, smd.EQUATION_BLOCK, smd.EQUATION_INLINE, smd.ITALIC_UND, smd.STRONG_UND,
 ]);
 
+// What has no text of its own.
+const NO_TEXT = new Set([
+  smd.DOCUMENT, smd.LINE_BREAK, smd.NEWLINE, smd.BLOCKQUOTE, smd.LIST_UNORDERED,
+  smd.LIST_ORDERED, smd.TABLE, smd.TABLE_ROW, smd.MAYBE_TASK,
+]);
+
 /** The URL if a person may follow it from a model's text, else null. */
 export function safeUrl(text) {
   try {
@@ -56,6 +62,7 @@ export class MarkdownWriter {
   #parser;
   #plain = null;
   #previous = "";
+  #held = null;
 
   constructor(root) {
     this.#root = root;
@@ -68,12 +75,15 @@ export class MarkdownWriter {
       this.#plain.appendData(text);
       return;
     }
+    this.#held?.remove();
+    this.#held = null;
     try {
       for (let at = 0; at < text.length; ) {
         const end = sliceEnd(text, at);
         this.#feed(text.slice(at, end));
         at = end;
       }
+      this.#showHeld();
     } catch {
       this.#goPlain(text);
     }
@@ -81,7 +91,17 @@ export class MarkdownWriter {
 
   /** Shows what was held back for lack of the next character. */
   end() {
+    this.#held?.remove();
+    this.#held = null;
     if (!this.#plain) smd.parser_end(this.#parser);
+  }
+
+  /** The parser is always one character behind: shows it, until the next is there. */
+  #showHeld() {
+    const { pending, token, renderer } = this.#parser;
+    if (pending.length !== 1 || NO_TEXT.has(token) || !/[\p{L}\p{N}.,:;?)]/u.test(pending)) return;
+    this.#held = document.createTextNode(pending);
+    renderer.data.stack.at(-1).append(this.#held);
   }
 
   #feed(text) {
