@@ -410,6 +410,8 @@ class Turn:
         self.phase = "ended"
         self._ending = ending
         self._tally.ended(None)
+        if ending.status == "interrupted":
+            self._tally.estimated = True
         actions: list[Action] = [Append(UsageEvent, self._tally.members())]
         if ending.error is not None:
             wait = ending.error.retry_after_s

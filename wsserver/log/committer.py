@@ -15,6 +15,9 @@ from wsserver.log.store import Store, StoreError, Write
 
 log = structlog.get_logger(__name__)
 
+LAZY_SECONDS = 0.25
+"""Between commits to a store that is not durable: nobody waits for them."""
+
 RETRY_FIRST_SECONDS = 0.05
 RETRY_MOST_SECONDS = 2.0
 
@@ -49,7 +52,8 @@ class Committer:
     ) -> None:
         self.failing = False
         self._store = store
-        self._interval = interval_seconds
+        lazy = 0.0 if store.durable else LAZY_SECONDS
+        self._interval = max(interval_seconds, lazy)
         self._wall = wall
         self._metrics = metrics
         self._due: dict[str, ConversationLog] = {}

@@ -37,10 +37,6 @@ class Host(Protocol):
         """Folds the prompt; returns the request and its size in bytes."""
         ...
 
-    def turn_ended(self) -> None:
-        """The turn's `done` is in the log and its tasks are over."""
-        ...
-
 
 class TurnRunner:
     """Runs one turn.
@@ -93,7 +89,6 @@ class TurnRunner:
                 while self.machine.phase != "ended":
                     await self._step()
                 tasks.cancel_scope.cancel()
-        self._host.turn_ended()
 
     async def _step(self) -> None:
         if self._call_due:

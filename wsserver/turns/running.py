@@ -207,6 +207,7 @@ class RunningTurn:
                     self._append(action)
                 case AppendDone():
                     self._done(action.members)
+                    self._ended()
                 case AskTool():
                     self._ask(action.call)
                 case ShowWaiting():
@@ -225,10 +226,6 @@ class RunningTurn:
         fold.join(waiting.seq for waiting in joining)
         request = model_request(self._state.config, self._target, fold, request_id)
         return request, len(orjson.dumps(request.messages))
-
-    def turn_ended(self) -> None:
-        """The turn's tasks are over."""
-        self._ended()
 
     def _append(self, action: Append) -> None:
         event = self._log.append(action.event, turn=self.turn, **action.members)
