@@ -133,9 +133,9 @@ class View:
     # What the client's commands call
 
     def flush(self, through: int) -> None:
-        """Sends what comes up to `through` without waiting for acknowledgements.
+        """Sends what comes up to `through`, then lets go the reply that waits for it.
 
-        A reply waits for it.
+        No window holds it up.
         """
         self._flush_through = max(self._flush_through, through)
         self._wake()
@@ -166,13 +166,13 @@ class View:
         if self.closed or self.starved:
             return 0
         through, window = MAX_SEQ, self._window
-        if window is not None:
-            if window.room > 0:
-                max_bytes = min(max_bytes, window.room)
-            elif self.position < self._flush_through:
-                through = self._flush_through
-            else:
+        flushing = self.position < self._flush_through
+        if flushing:
+            through = self._flush_through
+        if window is not None and not flushing:
+            if window.room <= 0:
                 return 0
+            max_bytes = min(max_bytes, window.room)
         if self._caught_up_at is None:
             size = self._send(through, max_bytes, out)
         else:

@@ -131,11 +131,12 @@ class Writer:
     def _take_turns(self, room: int, out: list[bytes]) -> int:
         """Lets conversations take turns by bytes (deficit round robin).
 
-        Returns how many numbers their cursors moved.
+        Ends early for a reply that waited for one of them to get so far. Returns
+        how many numbers their cursors moved.
         """
-        ring, numbers = self._ring, 0
+        ring, gates, numbers = self._ring, self.gates, 0
         room = max(room, 1)
-        while ring and room > 0:
+        while ring and room > 0 and not gates.due:
             view = ring.popleft()
             view.ready = False
             budget = QUANTUM_BYTES - view.debt
