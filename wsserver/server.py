@@ -1,7 +1,7 @@
 """The composition root: builds the rooms, runs them, ends them in order."""
 
 import os
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
@@ -45,6 +45,7 @@ class Server:
         page: Where people chat.
         connections: Who is connected.
         draining: Whether it takes no new clients any more.
+        warm_up: Loads what the first turn would have to wait for.
     """
 
     def __init__(
@@ -57,7 +58,21 @@ class Server:
         connection_settings: ConnectionSettings,
         metrics: Metrics,
         clock: Clock,
+        warm_up: Callable[[], Awaitable[None]],
     ) -> None:
+        """Takes the rooms it is made of.
+
+        Args:
+            settings: What was set.
+            directory: Where conversations are.
+            committer: Writes their logs.
+            authority: Says who may do what.
+            connection_settings: What connections may take.
+            metrics: Counts.
+            clock: Time and chance.
+            warm_up: Loads what the first turn would have to wait for.
+        """
+        self.warm_up = warm_up
         self.port = settings.port
         self.connections: set[Connection] = set()
         self.draining = False
@@ -101,9 +116,11 @@ class Server:
             self.port = await self._listener.start()
         except OSError as error:
             where = f"{self._settings.host}:{self._settings.port}"
+            errno = error.errno or 0  # negative: the name has no address
+            reason = os.strerror(errno) if errno > 0 else error.strerror
             raise SettingsError(
-                f"port: can't listen on {where}: {error.strerror}; choose another"
-                " port, or stop what uses this one"
+                f"port: can't listen on {where}: {reason}; choose another port, or"
+                " stop what uses this one"
             ) from None
 
     async def drain(self) -> None:
@@ -192,6 +209,7 @@ async def serving(settings: Settings) -> AsyncGenerator[Server]:
             connection_settings=assembly.connection_settings(settings, models),
             metrics=metrics,
             clock=clock,
+            warm_up=upstreams.warm_up,
         )
         tasks.start_soon(committer.run)
         tasks.start_soon(_observe, metrics, directory)
@@ -199,7 +217,6 @@ async def serving(settings: Settings) -> AsyncGenerator[Server]:
         try:
             await _recover(directory)
             await server.start()
-            tasks.start_soon(upstreams.warm_up)
             yield server
             await server.drain()
         finally:
