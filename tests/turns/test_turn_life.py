@@ -47,6 +47,7 @@ async def test_a_plain_answer() -> None:
         log = await events(conversation)
         assert kinds(log) == ["message", "start", "delta", "usage", "done"]
         assert provider.requests[0].messages == [{"role": "user", "content": "hi"}]
+        await anyio.wait_all_tasks_blocked()
         assert provider.open_calls == 0
 
 
