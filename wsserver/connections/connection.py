@@ -77,6 +77,7 @@ class Connection:
         self._metrics = metrics
         self._wall = wall
         self._tasks = anyio.create_task_group()
+        self._life = anyio.CancelScope()
         self._running = False
         self._finished = anyio.Event()
         self._code: int | None = None
@@ -158,10 +159,11 @@ class Connection:
     async def _serve(self) -> None:
         self._running = True
         try:
-            async with self._tasks as tasks:
-                tasks.start_soon(self._until_gone, self._writer.run)
-                tasks.start_soon(self._watch)
-                await self._until_gone(self._reader.run)
+            with self._life:
+                async with self._tasks as tasks:
+                    tasks.start_soon(self._until_gone, self._writer.run)
+                    tasks.start_soon(self._watch)
+                    await self._until_gone(self._reader.run)
         except ExceptionGroup as group:
             # A defect of ours; of all connections only this one pays for it.
             for error in group.exceptions:
@@ -230,12 +232,12 @@ class Connection:
     def _end(self, code: int, reason: str) -> None:
         if self._code is None:
             self._code, self._reason = code, reason
-            self._tasks.cancel_scope.cancel()
+            self._life.cancel()
 
     async def _leave(self) -> None:
         """Says goodbye, in bounded time, and writes down how it ended."""
         transport, code = self._transport, self._code
-        if code is None:
+        if code is None:  # cancelled from outside
             transport.abort()
         elif not self._by_peer:
             if code not in (CloseCode.SLOW, CloseCode.DEAD):
@@ -244,10 +246,11 @@ class Connection:
                 await transport.close(code, self._reason)
             if bound.cancelled_caught:
                 transport.abort()
-        self._metrics.connection_closed(code or NO_CLOSE_FRAME)
+        told = NO_CLOSE_FRAME if code is None else int(code)
+        self._metrics.connection_closed(told)
         log.info(
             "connection_closed",
-            code=code or NO_CLOSE_FRAME,
+            code=told,
             reason=self._reason,
             by="peer" if self._by_peer else "server",
             peer=self._handshake.peer,

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 import anyio
+import anyio.lowlevel
 
 from protocol.codec import MAX_DEPTH, decode_command
 from protocol.codes import CloseCode
@@ -17,6 +18,9 @@ from wsserver.connections.session import Session
 from wsserver.connections.settings import ConnectionSettings
 from wsserver.connections.transport import Transport
 from wsserver.turns.errors import CommandError, refusal
+
+FRAMES_AT_A_TIME = 32
+"""After so many the other tasks get a turn, however much has come in."""
 
 End = Callable[[CloseCode, str], None]
 
@@ -81,7 +85,10 @@ class Reader:
             self._give_up(error, CloseCode.NO_COMMON_VERSION)
             return
         while True:
-            self._take(await self._transport.receive(), anyio.current_time())
+            for _ in range(FRAMES_AT_A_TIME):
+                data = await self._transport.receive()
+                self._take(data, anyio.current_time())
+            await anyio.lowlevel.checkpoint()
 
     def _take(self, data: str | bytes, now: float) -> None:
         early_seconds = self._frames.take(now)
