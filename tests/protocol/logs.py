@@ -26,6 +26,7 @@ from protocol.events import (
 )
 from protocol.merge import merge
 from protocol.text import proof
+from tests.protocol.texts import whole_text
 
 AT = "2026-01-02T03:04:05.678Z"
 
@@ -108,7 +109,6 @@ def one_turn(*pieces: str) -> Log:
     return log
 
 
-texts = st.text(max_size=4)
 kinds = st.sampled_from(
     [DeltaEvent, DeltaEvent, DeltaEvent, ReasoningEvent, RefusalEvent]
 )
@@ -120,7 +120,7 @@ def logs(draw: st.DrawFn) -> list[LogEvent]:
     log = Log()
     for _ in range(draw(st.integers(0, 3))):
         if draw(st.booleans()):
-            log.add(ConfigEvent, config=Config(model=draw(texts)))
+            log.add(ConfigEvent, config=Config(model=draw(whole_text)))
         log.start()
         _talk(draw, log)
         if draw(st.booleans()):
@@ -140,19 +140,19 @@ def _talk(draw: st.DrawFn, log: Log) -> None:
         match draw(st.integers(0, 6)):
             case 0 if calls:
                 call = draw(st.sampled_from(calls))
-                log.of_turn(ToolDeltaEvent, call=call, name="t", text=draw(texts))
+                log.of_turn(ToolDeltaEvent, call=call, name="t", text=draw(whole_text))
             case 1:
                 log.add(SkipEvent)
             case 2:
                 log.message()
             case _:
-                log.of_turn(draw(kinds), text=draw(texts))
+                log.of_turn(draw(kinds), text=draw(whole_text))
     for index, call in enumerate(calls):
         log.call(call, index, {"n": index})
-    log.say(*draw(st.lists(texts, max_size=3)))
+    log.say(*draw(st.lists(whole_text, max_size=3)))
     for call in calls:
         log.result(call, draw(st.sampled_from(["ok", "timeout", "invalid"])))
-    log.say(*draw(st.lists(texts, max_size=3)))
+    log.say(*draw(st.lists(whole_text, max_size=3)))
 
 
 @st.composite

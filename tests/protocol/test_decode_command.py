@@ -112,6 +112,7 @@ def test_a_whole_surrogate_pair_and_nul_are_text() -> None:
         (send(metadata=[1]), "$.metadata", "m1", "`metadata` must be an object or null; got a list"),
         (frame("fork", id="f", conversation="c", through=True), "$.through", "f", "`through` must be a whole number from 0 to 9007199254740991; got true"),
         (frame("ack", id="a", conversation="c", seq="1"), "$.seq", None, "`seq` must be a whole number from 0 to 9007199254740991; got a string"),
+        (frame("open", id="o", conversation=["c"]), "$.conversation", "o", "`conversation` must be a string (1 to 128 of A-Z a-z 0-9 . _ : -) or null; got a list"),
         (frame("hello", protocol="1"), "$.protocol", None, "`protocol` must be a whole number; got a string"),
         (frame("hello", protocol=1, client={"name": "n" * 200}), "$.client.name", None, "`client.name` must be a string of at most 128 characters; got one of 200 characters"),
         ('{"type":"hello","protocol":1e999}', "$.protocol", None, "`protocol` must be a whole number; got something else"),

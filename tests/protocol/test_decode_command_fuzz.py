@@ -11,16 +11,11 @@ from protocol.codec import decode_command, encode
 from protocol.codes import ERRORS
 from protocol.commands import ClientFrame
 from protocol.frame_error import FrameError
+from tests.protocol.texts import any_text, whole_text
 
 json_values = st.recursive(
-    st.none()
-    | st.booleans()
-    | st.integers()
-    | st.floats()
-    | st.text(st.characters(codec=None), max_size=5),
-    lambda inner: (
-        st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=4), inner)
-    ),
+    st.none() | st.booleans() | st.integers() | st.floats() | any_text,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(whole_text, inner),
     max_leaves=8,
 )
 members = st.sampled_from(
@@ -42,7 +37,7 @@ def attempt(data: str | bytes) -> None:
     encode(error.body())
 
 
-@given(st.text(st.characters(codec=None)) | st.binary())
+@given(any_text | st.binary())
 @example("\\ud800")
 def test_no_input_raises_anything_else(data: str | bytes) -> None:
     attempt(data)

@@ -10,12 +10,14 @@ from protocol.content import Config, TextProof, Timing
 from protocol.events import (
     ConfigEvent,
     DeltaEvent,
+    InvalidCall,
     LogEvent,
     ReasoningEvent,
     RefusalEvent,
     SkipEvent,
     TextEvent,
     ToolDeltaEvent,
+    ToolResultEvent,
     first_seq,
 )
 from protocol.fold import ConversationView, GapError, fold
@@ -120,6 +122,18 @@ def test_a_call_that_never_was_complete_is_gone_when_the_turn_ends() -> None:
     ]
 
 
+def test_a_call_that_could_not_be_run_shows_what_the_model_wrote() -> None:
+    log = one_turn()
+    wrote = InvalidCall(name="t", arguments='{"a"', batch=2, index=1, upstream_id="u")
+    log.of_turn(
+        ToolResultEvent, call="k", status="invalid", output="x", by="server",
+        invalid=wrote,
+    )  # fmt: skip
+    call = fold(log.events).turns[2].calls["k"]
+    assert (call.name, call.batch, call.index) == ("t", 2, 1)
+    assert (call.status, call.partial, call.arguments) == ("invalid", '{"a"', UNSET)
+
+
 def test_a_cut_drops_the_answer_behind_it_and_nothing_else() -> None:
     log = one_turn("Grüß", "e aus", " Köln")
     log.of_turn(ReasoningEvent, text="thinking")
@@ -201,6 +215,14 @@ def test_text_that_can_not_be_told_apart_does_not_fit(case: str) -> None:
         view.apply(frame)
     assert view.last == last
     assert view.turns[2].text == "abcd"
+
+
+def test_what_began_inside_a_frame_is_not_mistaken_for_what_came_after_it() -> None:
+    log = one_turn("a", "b", "b", "c")
+    view = fold([*merge(log.events[:4]), log.events[4]])
+    with pytest.raises(GapError):
+        view.apply(DeltaEvent(conversation="c", seq=6, first=4, turn=2, text="bbc"))
+    assert view.turns[2].text == "abb"
 
 
 def test_of_skipped_numbers_that_are_known_in_part_the_rest_is_taken() -> None:

@@ -21,6 +21,7 @@ from protocol.generate import __main__ as program
 from protocol.generate.asyncapi import asyncapi
 from protocol.generate.schema import definitions, json_schema, struct_named
 from protocol.generate.typescript import typescript
+from tests.protocol.texts import whole_text
 
 FRAMES = (*get_args(ClientFrame), *get_args(LogEvent), *get_args(ControlFrame))
 
@@ -101,10 +102,8 @@ def test_an_error_is_either_an_event_or_about_the_connection() -> None:
 
 
 json_values = st.recursive(
-    st.none() | st.booleans() | st.integers(-(2**63), 2**64 - 1) | st.text(max_size=3),
-    lambda inner: (
-        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner)
-    ),
+    st.none() | st.booleans() | st.integers(-(2**63), 2**64 - 1) | whole_text,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(whole_text, inner),
     max_leaves=4,
 )
 CLIENT = validator("ClientFrame")

@@ -6,13 +6,13 @@ from typing import Any, get_args
 import orjson
 import pytest
 from hypothesis import given
-from hypothesis import strategies as st
 
 from protocol.codec import UnknownFrame, decode_server_frame, encode
 from protocol.commands import Ping, Send
 from protocol.control import ControlFrame, ErrorFrame, Reply
 from protocol.events import LogEvent, SkipEvent, TurnErrorEvent
 from protocol.frame_error import FrameError
+from tests.protocol.texts import whole_text
 
 
 def test_each_type_of_frame_is_read_and_written_back(server_frames: list[str]) -> None:
@@ -95,7 +95,7 @@ def test_what_is_no_number_is_written_as_null(value: float) -> None:
     assert encode(Ping(t=[value])) == b'{"type":"ping","t":[null]}'
 
 
-@given(st.text())
+@given(whole_text)
 def test_text_survives(text: str) -> None:
     frame = Send(id="a", conversation="c", content=text)
     assert orjson.loads(encode(frame))["content"] == text
