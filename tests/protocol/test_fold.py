@@ -68,7 +68,7 @@ def test_a_view_shows_messages_and_turns_in_order() -> None:
     view = fold(log.events)
     assert view.running is view.turns[3]
     log.of_turn(ReasoningEvent, text="hm")
-    log.say("Hel", "lo")
+    log.say("Hell", "o")
     log.usage()
     log.done()
     log.start()
