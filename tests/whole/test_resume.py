@@ -43,11 +43,12 @@ async def test_a_client_behind_a_network_that_cuts(seed: int, tmp_path: Path) ->
     names = [f"c{number}" for number in range(chance.randint(1, 20))]
     copies: dict[str, Copy] = defaultdict(Copy)
     config = {"model": "demo/long:tokens=600,tokens_per_second=300"}
+    env = {"WSSERVER_MAX_ACTIVE_TURNS": "64"}
     async with (
-        server("--store", "sqlite", folder=tmp_path) as running,
+        server("--store", "sqlite", folder=tmp_path, env=env) as running,
         proxy(running.url) as network,
     ):
-        network.fault = random_faults(seed, 40_000)
+        network.fault = random_faults(seed, 12_000)
         connections = 0
         with anyio.fail_after(90):
             while not all(copies[name].dones for name in names):

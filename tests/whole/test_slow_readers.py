@@ -16,7 +16,10 @@ async def flood(client: Wire, names: list[str], seconds: float = 30.0) -> int:
     """Lets each conversation produce a long answer; returns the bytes of text."""
     for name in names:
         await client.open(name, config=FAST)
-        await client.command("send", conversation=name, content="go", id=f"s-{name}")
+        reply = await client.command(
+            "send", conversation=name, content="go", id=f"s-{name}"
+        )
+        assert reply["ok"], reply
     for name in names:
         await client.until(lambda name=name: client.copies[name].dones, seconds)
     total = 0
@@ -62,7 +65,11 @@ async def test_a_reader_that_pauses_gets_everything_merged(tmp_path: Path) -> No
 async def test_a_peer_that_never_reads_again_is_gone_in_bounded_time(
     tmp_path: Path,
 ) -> None:
-    env = {"WSSERVER_SLOW_AFTER_SECONDS": "2", "WSSERVER_HEARTBEAT_SECONDS": "1"}
+    env = {
+        "WSSERVER_SLOW_AFTER_SECONDS": "2",
+        "WSSERVER_HEARTBEAT_SECONDS": "1",
+        "WSSERVER_MAX_ACTIVE_TURNS": "64",
+    }
     async with server("--store", "memory", folder=tmp_path, env=env) as running:
         async with wire(running.url) as dead, wire(running.url) as quick:
             names = [f"c{number}" for number in range(20)]
