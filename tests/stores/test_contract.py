@@ -57,6 +57,14 @@ async def test_what_was_committed_is_read_back_as_it_was(store: Store) -> None:
     assert await store.receipts(KEY, 0, 10) == [given]
 
 
+@pytest.mark.parametrize("count", [1, 15, 16, 255, 256, 70_000])
+async def test_a_commit_may_be_small_or_large(store: Store, count: int) -> None:
+    await store.commit([appending(tokens(1, count))], NOW)
+    await store.commit([appending(tokens(count + 1, count + 2))], NOW)
+
+    assert await kept(store) == tokens(1, count + 2)
+
+
 async def test_reading_starts_behind_the_position(store: Store) -> None:
     for first in (1, 4, 7):
         await store.commit([appending(tokens(first, first + 2))], NOW)

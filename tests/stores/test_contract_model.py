@@ -11,6 +11,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, TypeVar
 
+import pytest
 import trio
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
@@ -300,10 +301,10 @@ class SqliteStores(Stores):
 
 MemoryStores.TestCase.settings = settings(max_examples=25, deadline=None)
 SqliteStores.TestCase.settings = settings(
-    max_examples=30,
+    max_examples=20,
     deadline=None,
-    stateful_step_count=40,
+    stateful_step_count=30,
     suppress_health_check=[HealthCheck.too_slow],
 )
-TestMemory = MemoryStores.TestCase
-TestSqlite = SqliteStores.TestCase
+TestMemory = pytest.mark.timeout(120)(MemoryStores.TestCase)  # finding a small case
+TestSqlite = pytest.mark.timeout(120)(SqliteStores.TestCase)  # takes a while

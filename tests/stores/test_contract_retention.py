@@ -63,6 +63,7 @@ async def test_idle_conversations_are_found_the_longest_idle_first(
     ("before", "keep_bytes", "point"),
     [
         pytest.param(NOW + 1, ALL, 0, id="nothing is old"),
+        pytest.param(NOW + 10, ALL, 0, id="the first turn is just not old"),
         pytest.param(NOW + 11, ALL, 3, id="the first turn is old"),
         pytest.param(NOW + 31, ALL, 3, id="the second is old but for its end"),
         pytest.param(NOW + 41, ALL, 7, id="both are old"),

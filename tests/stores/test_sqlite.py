@@ -1,5 +1,6 @@
 """What only the SQLite store has to do: two threads, full disks, bounded files."""
 
+import sqlite3
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -7,6 +8,7 @@ from typing import Any
 
 import anyio
 import pytest
+import structlog.testing
 
 from tests.stores.samples import (
     ALL,
@@ -75,8 +77,11 @@ async def test_closing_finishes_what_was_begun(path: Path) -> None:
         await anyio.lowlevel.checkpoint()
         tasks.start_soon(store.close)
         await anyio.lowlevel.checkpoint()
-        gate.set()
+        with structlog.testing.capture_logs() as logged:
+            gate.set()
+            await store._writer.call(int)
 
+    assert logged == [], "the checkpoint that was due failed"
     async with opened(path) as store:
         assert await store.read(OTHER, 0, ALL) == tokens(1, 3)
 
@@ -131,6 +136,18 @@ async def test_a_file_that_can_not_be_written_says_what_to_do(path: Path) -> Non
         await store._writer.call(store._writing.execute, "PRAGMA query_only = OFF")
 
 
+async def test_reading_a_little_of_a_long_conversation_is_cheap(path: Path) -> None:
+    async with opened(path) as store:
+        for seq in range(1, 21):
+            big = text_entry("delta", seq, 1, "x" * 100_000)
+            await store.commit([appending([big])], NOW)
+        store._reading.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, 350_000)
+
+        assert [e.seq for e in await store.read(KEY, 5, 210_000)] == [6, 7]
+        with pytest.raises(StoreError, match="too big"):
+            await store.read(KEY, 5, ALL)
+
+
 @pytest.mark.parametrize(
     "damage",
     [
@@ -183,7 +200,45 @@ async def test_deleted_text_is_in_no_file_any_more(path: Path) -> None:
             assert private.encode() not in await file.read_bytes(), file.name
 
 
-async def test_the_write_ahead_log_does_not_grow_for_ever(path: Path) -> None:
+async def test_one_checkpoint_at_a_time(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gate = threading.Event()
+    async with opened(path) as store:
+        modes = list[str]()
+
+        def move(connection: sqlite3.Connection, mode: str) -> bool:
+            modes.append(mode)
+            return mode == "PASSIVE" or len(modes) > 2
+
+        monkeypatch.setattr(store, "_move", move)
+        store._reader.post(lambda: gate.wait(5) and None)
+        for _ in range(5):
+            await store.commit([Write(key=KEY, delete=True)], NOW)
+        gate.set()
+        await checkpoints(store)
+        assert modes == ["PASSIVE", "TRUNCATE"]
+
+        await store.commit([Write(key=KEY, meta=meta(0))], NOW)
+        await checkpoints(store)
+        assert modes[2:] == ["PASSIVE", "TRUNCATE"], "what failed is done again"
+
+        await store.commit([Write(key=KEY, meta=meta(0))], NOW)
+        await checkpoints(store)
+        assert len(modes) == 4, "and then no more"
+
+
+async def test_the_write_ahead_log_does_not_grow_for_ever(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    modes = list[str]()
+    move = SqliteStore._move
+
+    def counted(store: SqliteStore, connection: sqlite3.Connection, mode: str) -> bool:
+        modes.append(mode)
+        return move(store, connection, mode)
+
+    monkeypatch.setattr(SqliteStore, "_move", counted)
     big = [text_entry("delta", seq, 1, "x" * 120_000) for seq in range(1, 1001)]
     async with opened(path) as store:
         for first in range(0, 600, 4):
@@ -194,3 +249,4 @@ async def test_the_write_ahead_log_does_not_grow_for_ever(path: Path) -> None:
         left = await anyio.Path(f"{path}-wal").stat()
     assert moved.st_size > 50_000_000
     assert left.st_size < 20_000_000
+    assert modes == ["PASSIVE"] * 8, "72 MB in pieces of 16, each in two steps"

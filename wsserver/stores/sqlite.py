@@ -167,8 +167,9 @@ class SqliteStore:
 
     def _complete_checkpoint(self) -> None:
         """Moves what the reading thread left, so that the log begins anew."""
-        self._pages, wipe, self._wipe = 0, self._wipe, False
-        self._move(self._writing, "TRUNCATE" if wipe else "PASSIVE")
+        self._pages = 0
+        moved = self._move(self._writing, "TRUNCATE" if self._wipe else "PASSIVE")
+        self._wipe = self._wipe and not moved
         self._checkpointing = False
 
     def _finish(self) -> None:
@@ -222,8 +223,10 @@ class SqliteStore:
 
     # In either
 
-    def _move(self, connection: sqlite3.Connection, mode: str) -> None:
+    def _move(self, connection: sqlite3.Connection, mode: str) -> bool:
         try:
-            connection.execute(f"PRAGMA wal_checkpoint({mode})").fetchone()
-        except sqlite3.Error as error:  # the commits are safe in the log; later again
+            result = connection.execute(f"PRAGMA wal_checkpoint({mode})").fetchone()
+        except sqlite3.Error as error:  # the log still has the commits: later again
             log.warning("store_checkpoint_failed", error=str(error))
+            return False
+        return not result[0]

@@ -164,7 +164,8 @@ def _write_receipts(
 
 def _array_head(count: int) -> int:
     """Returns how many bytes MessagePack puts before an array's elements."""
-    return 1 if count < 16 else 3 if count < 65_536 else 5
+    assert count < 65_536, "`ROW_BYTES` leaves room for no more"
+    return 1 if count < 16 else 3
 
 
 def _json(value: object) -> str:
