@@ -74,9 +74,9 @@ async def _settle(server: Server) -> None:
 
 
 def _announce(server: Server) -> None:
+    log.info("listening", version=__version__, page=server.page)
     sys.stdout.write(f"listening on {server.url}\n")
     sys.stdout.flush()
-    log.info("listening", version=__version__, page=server.page)
 
 
 def _first(group: ExceptionGroup[SettingsError]) -> SettingsError:

@@ -3,9 +3,9 @@
 The later source wins. Every fault is one line that names the setting, where its
 value came from, and what to do.
 
-msgspec validates here too, rather than pydantic-settings: that would cost a
-quarter of the time the server takes to start, and the two things this module is
-for, blaming the right source and showing it, would still have to be written.
+msgspec validates here too, rather than pydantic-settings: that would make the start
+of the server a sixth longer, and the two things this module is for, blaming the
+right source and showing it, would still have to be written.
 """
 
 import difflib

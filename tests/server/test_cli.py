@@ -1,0 +1,112 @@
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from wsserver import __version__, cli
+from wsserver.sources import FIELDS
+
+
+def run(
+    *arguments: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> tuple[int, str, str]:
+    monkeypatch.setattr(sys, "argv", ["wsserver", *arguments])
+    with pytest.raises(SystemExit) as left:
+        cli.main()
+    out, err = capsys.readouterr()
+    code = left.value.code
+    assert isinstance(code, int)
+    return code, out, err
+
+
+@pytest.fixture
+def wsserver(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> object:
+    def call(*arguments: str) -> tuple[int, str, str]:
+        return run(*arguments, capsys=capsys, monkeypatch=monkeypatch)
+
+    return call
+
+
+def test_it_says_which_version_it_is(wsserver) -> None:
+    assert wsserver("--version") == (0, f"wsserver {__version__}\n", "")
+
+
+def test_the_module_is_the_command() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "wsserver", "--version"],
+        capture_output=True,
+        text=True,
+        timeout=10,
+        check=True,
+    )
+    assert done.stdout == f"wsserver {__version__}\n"
+
+
+def test_each_setting_is_a_flag_that_is_explained(wsserver) -> None:
+    code, out, _ = wsserver("serve", "--help")
+    assert code == 0
+    for name in set(FIELDS) - {"models", "openai_api_key"}:
+        assert f"--{name.replace('_', '-')}" in out
+    assert "--model-path" in out
+    assert "--openai-api-key" not in out
+
+
+def test_it_shows_the_settings(wsserver, tmp_path: Path) -> None:
+    file = tmp_path / "w.toml"
+    file.write_text("port = 7\n")
+    code, out, err = wsserver("config", "show", "--config", str(file), "--host", "::1")
+    assert (code, err) == (0, "")
+    shown = tomllib.loads(out)
+    assert (shown["port"], shown["host"]) == (7, "::1")
+    assert f"# {file}: port\n" in out
+
+
+def test_an_alias_of_a_flag_is_the_flag(wsserver) -> None:
+    _, out, _ = wsserver("config", "show", "--model-path", "/a.gguf")
+    assert tomllib.loads(out)["local_model_path"] == "/a.gguf"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["serve", "--port", "x"], "port: 'x' from --port can't be used"),
+        (["serve", "--config", "/nowhere"], "config: /nowhere: No such file"),
+        (["serve", "--host", "192.0.2.7"], "no credentials are configured"),
+        (["serve", "--prot", "1"], "--prot"),
+        (["serve", "--port"], "--port"),
+        (["sevre"], "sevre"),
+        ([], "see `wsserver --help`"),
+        (["config"], "see `wsserver --help`"),
+        (
+            ["serve", "--host", "192.0.2.7", "--auth-keys-file", "/nowhere"],
+            "auth_keys_file: /nowhere: No such file",
+        ),
+        (
+            ["serve", "--tls-cert-file", "/nowhere", "--tls-key-file", "/nowhere"],
+            "tls_cert_file: /nowhere and /nowhere are no certificate and key",
+        ),
+        (
+            ["serve", "--store", "sqlite:/proc/nowhere/x.db"],
+            "store: /proc/nowhere/x.db",
+        ),
+        (["serve", "--default-model", "m"], "default_model: 'm' leads nowhere"),
+        (["serve", "--default-model", "demo/none"], "'demo/none' leads nowhere"),
+        (["serve", "--model-path", "/nowhere"], "local_model_path: there is no file"),
+    ],
+)
+def test_what_is_wrong_is_said_in_one_line(
+    wsserver, monkeypatch: pytest.MonkeyPatch, arguments: list[str], expected: str
+) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
+    monkeypatch.setenv("WSSERVER_STORE", "memory")
+    monkeypatch.setenv("WSSERVER_PORT", "0")
+    code, out, err = wsserver(*arguments)
+    assert (code, out) == (2, "")
+    assert err.startswith("wsserver: ")
+    assert err.count("\n") == 1
+    assert expected in err

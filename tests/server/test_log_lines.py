@@ -1,0 +1,100 @@
+import io
+import logging
+import warnings
+
+import orjson
+import pytest
+import structlog
+from hypothesis import given
+from hypothesis import strategies as st
+
+from wsserver.logging import REDACTED, Format, configure, redact
+
+HUSH = "HUSH123"
+LIBRARY = logging.getLogger("some.library")  # noqa: TID251 - libraries use these
+
+
+def lines(log_format: Format = "json", level: str = "info") -> io.StringIO:
+    stream = io.StringIO()
+    configure(log_format, level, stream)  # pyright: ignore[reportArgumentType]
+    return stream
+
+
+def only(stream: io.StringIO) -> dict[str, object]:
+    (line,) = stream.getvalue().splitlines()
+    return orjson.loads(line)
+
+
+def test_a_line_is_one_json_object_with_time_and_level() -> None:
+    stream = lines()
+    structlog.get_logger().info("turn_done", turn=2, text="a\nb")
+    line = only(stream)
+    assert (line["event"], line["level"], line["turn"]) == ("turn_done", "info", 2)
+    assert str(line["timestamp"]).endswith("Z")
+
+
+def test_ids_come_from_the_context() -> None:
+    stream = lines()
+    with structlog.contextvars.bound_contextvars(connection="conn_1"):
+        structlog.get_logger().info("hello")
+    assert only(stream)["connection"] == "conn_1"
+
+
+def test_what_is_below_the_level_is_not_there() -> None:
+    stream = lines(level="warning")
+    structlog.get_logger().info("quiet")
+    assert stream.getvalue() == ""
+
+
+def test_what_cannot_be_json_is_told_as_text() -> None:
+    stream = lines()
+    structlog.get_logger().info("odd", value={1})
+    assert only(stream)["value"] == "{1}"
+
+
+@pytest.mark.parametrize("log_format", ["json", "console"])
+def test_no_secret_gets_through_in_any_form(log_format: Format) -> None:
+    stream = lines(log_format)
+    log = structlog.get_logger()
+    log.info("a", token=HUSH, authorization=f"Bearer {HUSH}", api_key=HUSH)
+    log.info("b", header=f"authorization: bearer {HUSH}", offered=f"x, bearer.{HUSH}")
+    log.info("c", url=f"/v1/chat?a=1&token={HUSH}&b=2", key=f"sk-{HUSH}")
+
+    def fail(local_variable: str) -> None:
+        raise ValueError(f"bad header: Bearer {local_variable}")
+
+    try:
+        fail(HUSH)
+    except ValueError:
+        log.exception("d")
+        LIBRARY.exception("failed for bearer.%s", HUSH)
+    text = stream.getvalue()
+    assert HUSH not in text
+    assert text.count(REDACTED) >= 9
+    assert "b=2" in text
+    assert "ValueError" in text
+
+
+@given(st.text(st.characters(categories=["L", "N"]), min_size=1), st.text())
+def test_a_bearer_token_is_hidden_wherever_it_stands(token: str, before: str) -> None:
+    event = redact(None, "info", {"about": f"{before} Bearer {token}, and more"})
+    assert str(event["about"]).endswith(f" Bearer {REDACTED}, and more")
+
+
+def test_ordinary_text_stays() -> None:
+    text = "a risk-free desk: 3 tokens of 5, /healthz, conversation_created"
+    assert redact(None, "info", {"about": text})["about"] == text
+
+
+def test_what_libraries_warn_of_is_a_line_like_any_other() -> None:
+    stream = lines()
+    LIBRARY.info("chatter")
+    LIBRARY.warning("hm: %d", 3)
+    line = only(stream)
+    assert (line["event"], line["logger"]) == ("hm: 3", "some.library")
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        logging.captureWarnings(True)
+        warnings.warn("old", DeprecationWarning, stacklevel=1)
+        logging.captureWarnings(False)
+    assert "py.warnings" in stream.getvalue()

@@ -1,0 +1,143 @@
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from protocol.content import TextProof, Timing
+from protocol.events import DoneEvent, UsageEvent
+from wsserver.metrics import MAX_MODELS, OTHER, Metrics
+
+
+def value(metrics: Metrics, name: str, **labels: str) -> float | None:
+    for family in text_string_to_metric_families(metrics.render().decode()):
+        for sample in family.samples:
+            if sample.name == name and labels.items() <= sample.labels.items():
+                return sample.value
+    return None
+
+
+def done(**changes: object) -> DoneEvent:
+    members: dict[str, object] = {
+        "conversation": "c",
+        "seq": 9,
+        "turn": 2,
+        "status": "completed",
+        "text": TextProof(bytes=0, crc32=0),
+        "timing": Timing(
+            queue_ms=1_000,
+            upstream_ttft_ms=300,
+            tpot_ms=20,
+            tool_ms=4_000,
+            total_ms=6_500,
+        ),
+    }
+    return DoneEvent(**members | changes)  # pyright: ignore[reportArgumentType]
+
+
+USAGE = UsageEvent(
+    conversation="c",
+    seq=8,
+    turn=2,
+    input_tokens=7,
+    output_tokens=70,
+    estimated=False,
+    model_calls=1,
+)
+
+
+def test_a_turn_is_counted_by_the_conventions_names() -> None:
+    metrics = Metrics()
+    metrics.turn_started("m")
+    metrics.first_token("m", 0.5)
+    metrics.turn_done("m", done(), USAGE)
+    gen_ai = {
+        "gen_ai_operation_name": "chat",
+        "gen_ai_provider_name": "openai",
+        "gen_ai_request_model": "m",
+    }
+    prefix = "gen_ai_client_operation"
+    # The model's time: without the queue and the tools.
+    assert value(metrics, f"{prefix}_duration_seconds_sum", **gen_ai) == 1.5
+    assert value(metrics, f"{prefix}_time_to_first_chunk_seconds_sum", **gen_ai) == 0.3
+    tokens = "gen_ai_client_token_usage_sum"
+    for kind, expected in [("input", 7), ("output", 70)]:
+        labels = gen_ai | {"gen_ai_token_type": kind}
+        assert value(metrics, tokens, **labels) == expected
+    assert value(metrics, "wsserver_time_to_first_token_seconds_sum", model="m") == 0.5
+    assert (
+        value(metrics, "wsserver_time_per_output_token_seconds_sum", model="m") == 0.02
+    )
+    assert value(metrics, "wsserver_turns_total", status="completed") == 1
+    assert value(metrics, "wsserver_turns_started_total", model="m") == 1
+
+
+def test_a_turn_that_failed_says_by_what_and_without_tokens_no_times() -> None:
+    metrics = Metrics()
+    timing = Timing(queue_ms=5, total_ms=3)
+    ended = done(status="incomplete", reason="upstream_stalled", timing=timing)
+    metrics.turn_done("demo/stalling", ended, USAGE)
+    duration = "gen_ai_client_operation_duration_seconds_sum"
+    assert value(metrics, duration, error_type="upstream_stalled") == 0
+    assert value(metrics, duration, gen_ai_provider_name="demo") == 0
+    assert (
+        value(metrics, "gen_ai_client_operation_time_to_first_chunk_seconds_sum")
+        is None
+    )
+    assert value(metrics, "wsserver_turns_total", reason="upstream_stalled") == 1
+
+
+def test_clients_cannot_make_series_without_end() -> None:
+    metrics = Metrics()
+    for n in range(MAX_MODELS + 50):
+        metrics.turn_started(f"m{n}")
+    assert value(metrics, "wsserver_turns_started_total", model="m0") == 1
+    assert value(metrics, "wsserver_turns_started_total", model=OTHER) == 50
+    metrics.connection_closed(1000)
+    metrics.connection_closed(3999)
+    metrics.connection_closed(4999)
+    assert value(metrics, "wsserver_connections_closed_total", code="1000") == 1
+    assert value(metrics, "wsserver_connections_closed_total", code=OTHER) == 2
+
+
+@pytest.mark.parametrize(
+    ("call", "name", "expected"),
+    [
+        (
+            lambda m: m.interrupted("streaming", 0.01),
+            "interrupt_stop_seconds_sum",
+            0.01,
+        ),
+        (lambda m: m.tool_done("ok", 3.0), "tool_seconds_sum", 3.0),
+        (lambda m: m.upstream_retry("m", "c"), "upstream_retries_total", 1),
+        (lambda m: m.resume("reset", "expired"), "opens_total", 1),
+        (lambda m: m.frame_error("bad_json"), "frame_errors_total", 1),
+        (lambda m: m.commit(0.01, 5), "committed_entries_total", 5),
+        (lambda m: m.commit(0.01, 5), "commit_seconds_count", 1),
+        (lambda m: m.commit_failed(), "commit_failures_total", 1),
+        (lambda m: m.delivered(2, 30), "frames_delivered_total", 2),
+        (lambda m: m.delivered(2, 30), "events_delivered_total", 30),
+        (lambda m: m.loop_lag(0.25), "event_loop_lag_seconds_sum", 0.25),
+        (lambda m: m.conversations(4, 2), "conversations_loaded", 4),
+        (lambda m: m.conversations(4, 2), "turns_running", 2),
+        (lambda m: m.connection_opened(), "connections", 1),
+    ],
+)
+def test_each_call_moves_its_number(call: object, name: str, expected: float) -> None:
+    metrics = Metrics()
+    assert callable(call)
+    before = value(metrics, f"wsserver_{name}") or 0
+    call(metrics)
+    assert value(metrics, f"wsserver_{name}") == before + expected
+
+
+def test_connections_go_down_again() -> None:
+    metrics = Metrics()
+    metrics.connection_opened()
+    metrics.connection_opened()
+    metrics.connection_closed(1006)
+    assert value(metrics, "wsserver_connections") == 1
+    assert value(metrics, "wsserver_connections_opened_total") == 2
+
+
+def test_two_servers_in_one_process_count_apart() -> None:
+    one, other = Metrics(), Metrics()
+    one.connection_opened()
+    assert value(other, "wsserver_connections") == 0
