@@ -2,17 +2,19 @@
 
 import random
 import secrets
+import time
 from datetime import UTC, datetime
-
-import anyio
 
 
 class Clock:
     """Time and chance, in one place so that tests can put another here."""
 
     def now(self) -> float:
-        """Returns seconds on a monotonic clock."""
-        return anyio.current_time()
+        """Returns seconds on a monotonic clock.
+
+        Not the event loop's own: uvloop's counts whole milliseconds.
+        """
+        return time.monotonic()
 
     def wall(self) -> float:
         """Returns seconds since the epoch."""
