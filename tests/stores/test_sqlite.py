@@ -21,7 +21,7 @@ from tests.stores.samples import (
     receipt,
     tokens,
 )
-from tests.stores.sqlite_rig import opened, query
+from tests.stores.sqlite_rig import open_file, opened, query
 from wsserver.log.entry import compact, text_entry
 from wsserver.log.store import StoreError, Write
 from wsserver.stores.rows import ROW_BYTES
@@ -198,6 +198,35 @@ async def test_deleted_text_is_in_no_file_any_more(path: Path) -> None:
 
         async for file in anyio.Path(path.parent).iterdir():
             assert private.encode() not in await file.read_bytes(), file.name
+
+
+async def test_a_checkpoint_that_fails_is_logged_and_harms_no_commit(
+    path: Path,
+) -> None:
+    async with opened(path) as store:
+        store._reading.set_authorizer(lambda *_: sqlite3.SQLITE_DENY)
+        with structlog.testing.capture_logs() as logged:
+            await store.commit([Write(key=KEY, delete=True)], NOW)
+            await checkpoints(store)
+        store._reading.set_authorizer(None)
+
+        assert [line["event"] for line in logged] == ["store_checkpoint_failed"]
+        await store.commit([appending(tokens(1, 3))], NOW)
+        assert await store.read(KEY, 0, ALL) == tokens(1, 3)
+
+
+async def test_closing_lets_go_of_the_file_even_if_it_can_not_be_written(
+    path: Path,
+) -> None:
+    store = await open_file(path)
+    await store.commit([appending(tokens(1, 3))], NOW)
+    await store._writer.call(store._writing.execute, "PRAGMA query_only = ON")
+
+    with pytest.raises(StoreError, match="readonly"):
+        await store.close()
+
+    async with opened(path) as store:
+        assert await store.read(KEY, 0, ALL) == tokens(1, 3)
 
 
 async def test_one_checkpoint_at_a_time(

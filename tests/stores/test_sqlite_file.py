@@ -1,5 +1,8 @@
 """Who may have the SQLite file open, and whether what is in it can be believed."""
 
+import errno
+import fcntl
+import sqlite3
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +12,7 @@ import pytest
 from tests.stores.samples import ALL, KEY, NOW, OTHER, appending, tokens
 from tests.stores.sqlite_rig import crash, open_file, opened, query
 from wsserver.log.store import StoreError
-from wsserver.stores import Durability
+from wsserver.stores import Durability, sqlite_file
 from wsserver.stores.sqlite import SqliteStore
 from wsserver.stores.sqlite_file import boot_id
 
@@ -41,6 +44,50 @@ async def test_an_open_that_failed_holds_no_lock(path: Path) -> None:
     await anyio.Path(path).unlink()
     async with opened(path):
         pass
+
+
+async def test_a_folder_that_can_not_be_made_is_an_error_with_its_name(
+    path: Path,
+) -> None:
+    await anyio.Path(path).write_bytes(b"")
+
+    with pytest.raises(StoreError, match=r"s\.db/x/y\.db: .*--store sqlite:PATH"):
+        await open_file(path / "x" / "y.db")
+
+
+async def test_a_file_system_without_locks_is_an_error(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(lock: int, operation: int) -> None:
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+
+    with pytest.raises(StoreError, match=r"s\.db: No locks available"):
+        await open_file(path)
+
+
+async def test_a_file_system_without_shared_memory_is_an_error(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    connect = sqlite3.connect
+
+    def in_memory(_: Path, **options: Any) -> sqlite3.Connection:
+        return connect(":memory:", **options)  # knows no write-ahead log either
+
+    monkeypatch.setattr(sqlite3, "connect", in_memory)
+
+    with pytest.raises(StoreError, match=r"s\.db: .* on a local disk"):
+        await open_file(path)
+
+
+async def test_an_old_sqlite_is_refused(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sqlite3, "sqlite_version_info", (3, 37, 2))
+
+    with pytest.raises(StoreError, match=r"too old .* needs 3\.38\.0"):
+        await open_file(path)
 
 
 async def test_another_schema_version_is_refused(path: Path) -> None:
@@ -149,6 +196,11 @@ async def test_a_second_crash_is_noticed_too(path: Path) -> None:
     assert "e1" not in await epochs(path, "boot-3")
 
 
-def test_this_boot_has_a_lasting_name_where_linux_gives_one() -> None:
+def test_this_boot_has_a_lasting_name_where_linux_gives_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert boot_id() == boot_id()
     assert boot_id() != ""
+
+    monkeypatch.setattr(sqlite_file, "_BOOT_ID", tmp_path / "nothing")
+    assert boot_id() is None

@@ -1,4 +1,4 @@
-"""How long receipts are kept: `docs/protocol` promises whichever is more."""
+"""How long receipts are kept: the protocol promises whichever is more."""
 
 KEPT_SECONDS = 86_400.0
 """A receipt is kept at least this long ..."""

@@ -78,23 +78,25 @@ class SqliteFile:
             with suppress(FileExistsError):
                 os.close(os.open(self.path, os.O_CREAT | os.O_EXCL, 0o600))
         except OSError as error:
-            raise StoreError(f"{self.path}: {error.strerror}") from error
+            raise StoreError(
+                f"{self.path}: {error.strerror}. Name a file that can be made and "
+                "locked, with `--store sqlite:PATH`"
+            ) from error
 
     def _take_lock(self) -> int:
         path = f"{self.path}.lock"
         lock = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+        except OSError as error:
             owner = os.pread(lock, 20, 0).decode("ascii", "replace").strip()
             os.close(lock)
+            if not isinstance(error, BlockingIOError):
+                raise
             raise StoreError(
                 f"{self.path} is in use by another server (process {owner}): stop "
                 "it, or give this one a file of its own with `--store sqlite:PATH`"
             ) from None
-        except BaseException:
-            os.close(lock)
-            raise
         os.ftruncate(lock, 0)
         os.pwrite(lock, b"%d\n" % os.getpid(), 0)
         return lock
