@@ -47,6 +47,7 @@ class Reply:
         before_headers_s: How long nothing is sent.
         before_body_s: How long only headers are.
         between_writes_s: How long each pause between two writes is.
+        before_end_s: How long the end of the body is held back.
         hold: Nothing is sent until it is set.
     """
 
@@ -61,6 +62,7 @@ class Reply:
     before_headers_s: float = 0.0
     before_body_s: float = 0.0
     between_writes_s: float = 0.0
+    before_end_s: float = 0.0
     hold: anyio.Event | None = None
 
     def head(self) -> bytes:
@@ -279,5 +281,6 @@ class _Connection:
             frame = b"%x\r\n%b\r\n" % (len(data), data) if is_chunked else data
             await self._stream.send(frame)
             request.bytes_written += len(data)
+        await anyio.sleep(reply.before_end_s)
         if is_chunked and reply.end == "clean":
             await self._stream.send(b"0\r\n\r\n")

@@ -49,6 +49,9 @@ _FILTERED_WORDS: Final = frozenset(
 )
 _QUOTA_WORDS: Final = frozenset({"insufficient_quota"})
 
+_MESSAGE_MEMBERS: Final = ("message", "error_message", "detail", "msg", "error")
+_CODE_MEMBERS: Final = ("code", "error_code", "status", "status_code")
+
 # (code on the wire, whether the same request may succeed later)
 _BY_STATUS: Final = {
     401: ("upstream_auth", False),
@@ -176,29 +179,36 @@ def _read(payload: object) -> _Report:
         return _Report(message=_bounded(text), code="", kind="", status=None)
     outer: Mapping[str, Any] = payload
     inner: Mapping[str, Any] = outer
-    error = outer.get("error")
+    error = outer.get("error") or outer.get("errors")
+    if is_array(error) and error:
+        error = error[0]
     if is_object(error):
         inner = error
     elif isinstance(error, str) and error:
         inner = {"message": error, **outer}
-    message = ""
-    for name in ("message", "error_message", "detail", "msg", "error"):
-        message = _text(inner.get(name)) or _text(outer.get(name))
-        if message:
-            break
+    beside = {} if inner is outer else {**outer, "error": None}
+    message = next(
+        (
+            text
+            for name in _MESSAGE_MEMBERS
+            for source in (inner, beside)
+            if (text := _text(source.get(name)))
+        ),
+        "",
+    )
     codes = [
         value
-        for source in (inner, outer)
-        for name in ("code", "error_code", "status", "status_code")
-        if (value := source.get(name)) is not None
+        for source in (inner, beside)
+        for name in _CODE_MEMBERS
+        if isinstance(value := source.get(name), str | int) and value != ""
     ]
     numbers = [number for value in codes if (number := _http_status(value))]
     named = [value for value in codes if isinstance(value, str) and not _digits(value)]
     kinds = [inner.get("type"), inner.get("error_type"), outer.get("error_type")]
     kind = next((value for value in kinds if isinstance(value, str) and value), "")
-    code = next((value for value in named if value), "")
-    if not code and not kind and numbers:
-        code = str(numbers[0])
+    code = named[0] if named else ""
+    if codes and not code and not kind:
+        code = str(codes[0])
     return _Report(
         message=_bounded(message),
         code=clean(code)[:_MAX_CODE_CHARS],
@@ -210,7 +220,7 @@ def _read(payload: object) -> _Report:
 def _text(value: object) -> str:
     if isinstance(value, str):
         return value
-    if not value:
+    if not value or not (is_object(value) or is_array(value)):
         return ""
     # FastAPI puts a list of what is wrong here, some vendors an object.
     try:

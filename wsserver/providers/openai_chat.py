@@ -10,6 +10,7 @@ import math
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlsplit
 
 import anyio
 import anyio.to_thread
@@ -63,9 +64,14 @@ class OpenAIChatSettings(Struct, frozen=True, kw_only=True):
 
 
 class OpenAIChat:
-    """Answers model requests from one upstream; see `wsserver.turns.provider`."""
+    """Answers model requests from one upstream; see `wsserver.turns.provider`.
+
+    Raises:
+        ValueError: `base_url` is no HTTP URL.
+    """
 
     def __init__(self, settings: OpenAIChatSettings) -> None:
+        _check_url(settings.base_url)
         self._settings = settings
         self._slots = anyio.Semaphore(settings.pool_size)
         self._building = anyio.Lock()
@@ -200,6 +206,17 @@ class _Batches:
                 pass
         except ConnectionError:
             pass  # Then it is not kept.
+
+
+def _check_url(base_url: str) -> None:
+    try:
+        parts = urlsplit(base_url)
+        is_url = parts.scheme in {"http", "https"} and bool(parts.hostname)
+        _ = parts.port  # Raises when it is no number.
+    except ValueError:
+        is_url = False
+    if not is_url:
+        raise ValueError(f"base_url is no HTTP URL: {base_url!r}")
 
 
 def _minds_usage(failure: Failure) -> bool:

@@ -1,0 +1,192 @@
+"""What an upstream is sent."""
+
+from typing import Any
+
+import anyio
+import pytest
+
+from tests.fakes.replies import text_events
+from tests.fakes.upstream import FakeUpstream, Reply
+from tests.providers.upstream_rig import call, provider_for, request, rig
+from wsserver.engine.model import Finished, Text
+from wsserver.providers.chat_request import request_members
+from wsserver.providers.openai_chat import OpenAIChat, OpenAIChatSettings
+
+TOOL = {"type": "function", "function": {"name": "f", "parameters": {}}}
+OPEN = {"type": "object", "properties": {"a": {"type": "string"}}}
+CLOSED = {**OPEN, "required": ["a"], "additionalProperties": False}
+
+
+async def test_body_and_headers() -> None:
+    async with rig(api_key="sk-1", headers={"X-Team": "a"}) as it:
+        sent = await it.sent()
+    assert (sent.method, sent.path) == ("POST", "/v1/chat/completions")
+    assert sent.json == {
+        "model": "toy",
+        "messages": [{"role": "user", "content": "hi"}],
+        "stream": True,
+        "stream_options": {"include_usage": True},
+    }
+    assert sent.headers["authorization"] == "Bearer sk-1"
+    assert sent.headers["x-request-id"] == "req-1"
+    assert sent.headers["accept-encoding"] == "identity"
+    assert sent.headers["x-team"] == "a"
+
+
+async def test_no_key_is_sent_that_was_not_given(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-of-the-environment")
+    async with rig() as it:
+        sent = await it.sent()
+    assert "authorization" not in sent.headers
+
+
+async def test_a_header_can_be_the_credentials() -> None:
+    async with rig(headers={"Authorization": "Basic eA=="}) as it:
+        sent = await it.sent()
+    assert sent.headers["authorization"] == "Basic eA=="
+
+
+async def test_no_proxy_is_taken_from_the_environment(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:1")
+    async with rig() as it:
+        await it.sent()
+
+
+async def test_the_conversation_is_never_named() -> None:
+    async with rig(headers={"X-Conversation-ID": "c-1"}) as it:
+        sent = await it.sent()
+    assert not any("conversation" in name for name in sent.headers)
+
+
+def members(
+    defaults: dict[str, Any] | None = None, *, asks_usage: bool = True, **asked: Any
+) -> dict[str, Any]:
+    return request_members(request(**asked), defaults or {}, asks_usage=asks_usage)
+
+
+def test_params_of_the_request_go_before_those_of_the_upstream() -> None:
+    got = members({"temperature": 1, "seed": 7}, params={"temperature": 0})
+    assert (got["temperature"], got["seed"]) == (0, 7)
+
+
+def test_params_can_not_change_what_is_asked() -> None:
+    own = {"model": "x", "messages": [], "stream": False}
+    got = members(own, params=own)
+    assert got["messages"] == [{"role": "user", "content": "hi"}]
+    assert "stream" not in got
+    assert "model" not in got
+
+
+def test_stream_options_of_ones_own() -> None:
+    params = {"stream_options": {"include_usage": False, "more": 1}}
+    asked = members(params)["stream_options"]
+    assert asked == {"include_usage": True, "more": 1}
+    assert members(params, asks_usage=False)["stream_options"] == {"more": 1}
+    assert "stream_options" not in members(asks_usage=False)
+
+
+def test_tools() -> None:
+    got = members(tools=[TOOL], tool_choice="required")
+    assert (got["tools"], got["tool_choice"]) == ([TOOL], "required")
+    assert "tool_choice" not in members(tools=[TOOL])
+    assert not {"tools", "tool_choice"} & set(members(tool_choice="auto"))
+
+
+@pytest.mark.parametrize(
+    ("schema", "strict"),
+    [
+        (CLOSED, True),
+        (OPEN, False),
+        ({**CLOSED, "required": []}, False),
+        ({**CLOSED, "properties": {"a": OPEN}}, False),
+        ({**CLOSED, "properties": {"a": {"anyOf": [CLOSED, OPEN]}}}, False),
+        ({**CLOSED, "properties": {"a": {"anyOf": [CLOSED]}}}, True),
+        ({"type": "object"}, False),
+        ({"type": "string"}, True),
+    ],
+)
+def test_response_format(schema: dict[str, Any], strict: bool) -> None:
+    assert members(response_schema=schema)["response_format"] == {
+        "type": "json_schema",
+        "json_schema": {"name": "answer", "schema": schema, "strict": strict},
+    }
+
+
+async def test_a_large_prompt() -> None:
+    messages = [{"role": "user", "content": "é" * 2_000_000}]
+    async with rig() as it:
+        sent = await it.sent(messages=messages)
+    assert sent.json["messages"] == messages
+
+
+REFUSED = Reply(
+    status=400,
+    content_type="application/json",
+    body=b'{"error":{"message":"Unrecognized request argument: stream_options"}}',
+)
+
+
+async def test_an_upstream_that_minds_being_asked_for_usage() -> None:
+    answer = Reply(body=b"".join(text_events("a")))
+    async with rig() as it:
+        events = await it.call(REFUSED, answer)
+        await it.call()
+    assert Text("a") in events
+    asked = ["stream_options" in sent.json for sent in it.upstream.requests]
+    assert asked == [True, False, False]
+
+
+async def test_an_upstream_that_minds_everything() -> None:
+    async with rig() as it:
+        failure = await it.refusal(REFUSED)
+    assert (failure.code, failure.retryable) == ("upstream_error", False)
+    assert len(it.upstream.requests) == 2
+
+
+async def test_calls_that_come_at_once_load_the_sdk_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    built: list[OpenAIChatSettings] = []
+    build = OpenAIChat.__init__.__globals__["_build_client"]
+
+    def counting(settings: OpenAIChatSettings) -> Any:
+        built.append(settings)
+        return build(settings)
+
+    monkeypatch.setattr("wsserver.providers.openai_chat._build_client", counting)
+    async with rig() as it, anyio.create_task_group() as group:
+        it.upstream.script(Reply(body=b"data: [DONE]\n\n"))
+        group.start_soon(it.provider.warm_up)
+        for _ in range(4):
+            group.start_soon(call, it.provider, request())
+    assert len(built) == 1
+    assert len(it.upstream.requests) == 4
+
+
+async def test_a_provider_that_was_never_used_closes() -> None:
+    async with FakeUpstream() as upstream, provider_for(upstream.base_url):
+        pass
+
+
+def test_settings_do_not_show_the_key() -> None:
+    settings = OpenAIChatSettings(base_url="http://x/v1", api_key="sk-secret")
+    assert "secret" not in repr(settings)
+
+
+async def test_a_key_that_an_upstream_quotes_is_not_passed_on() -> None:
+    body = b'{"error":{"message":"Incorrect API key provided: sk-secret."}}'
+    async with rig(api_key="sk-secret") as it:
+        failure = await it.refusal(Reply(status=401, body=body))
+    assert failure.code == "upstream_auth"
+    assert failure.message == "Incorrect API key provided: ***."
+
+
+async def test_what_is_yielded() -> None:
+    async with rig() as it:
+        events = await it.call(Reply(body=b"".join(text_events("a", "b"))))
+    assert events[:2] == [Text("a"), Text("b")]
+    assert isinstance(events[2], Finished)
