@@ -27,6 +27,8 @@ OPENAI_DEFAULT_MODEL = "gpt-4o-mini"
 
 LOCAL_MODEL = "local"
 
+_LOCAL_STOP_SECONDS = 0.4  # part of what a drain may take
+
 
 class Upstreams:
     """Providers that are open, and the names that lead to them."""
@@ -133,7 +135,9 @@ class Upstreams:
             weights = await anyio.to_thread.run_sync(
                 find_weights, None if path is None else Path(path)
             )
-            settings = LocalSettings(weights=weights)
+            settings = LocalSettings(
+                weights=weights, stop_timeout_seconds=_LOCAL_STOP_SECONDS
+            )
             local = await self._stack.enter_async_context(LocalServer(settings))
         except LocalModelError as error:
             raise SettingsError(f"local_model_path: {error}") from None

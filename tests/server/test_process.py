@@ -1,6 +1,8 @@
 """The server as a process, over real sockets, with peers of every kind."""
 
+import shutil
 import socket
+import ssl
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -27,7 +29,9 @@ class Visitors:
     def connect(self, server: Any, **options: Any) -> ClientConnection:
         """Connects; says no hello."""
         url = f"ws://127.0.0.1:{server.port}/v1/chat"
-        return self._stack.enter_context(connect(url, compression=None, **options))
+        return self._stack.enter_context(
+            connect(url, compression=None, close_timeout=0.1, **options)
+        )
 
     def greet(self, server: Any, **options: Any) -> ClientConnection:
         """Connects and is welcome."""
@@ -144,9 +148,8 @@ def test_peers_of_every_kind_hold_nobody_up(start: Any, visitors: Visitors) -> N
     ask(good[0], "demo/long:tokens=100000,tokens_per_second=200")
     until(good[0], "delta")
     strangers = [socket.create_connection(("127.0.0.1", server.port)) for _ in range(5)]
-    unread = socket.socket()
-    unread.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-    unread.connect(("127.0.0.1", server.port))
+    unread = visitors.greet(server, max_queue=1)
+    ask(unread, "demo/long:tokens=100000,tokens_per_second=20000")
     with frozen(server, 20):
         server.tell(SIGTERM)
         code, took = server.wait()
@@ -162,8 +165,8 @@ def test_peers_of_every_kind_hold_nobody_up(start: Any, visitors: Visitors) -> N
                 "incomplete",
                 "server_shutdown",
             )
-    for sock in [*strangers, unread]:
-        sock.close()
+    for stranger in strangers:
+        stranger.close()
     assert "error" not in server.log
     assert "Traceback" not in server.log
 
@@ -283,6 +286,31 @@ def test_the_page_and_the_schemas_are_served(start: Any) -> None:
     assert orjson.loads(server.get("/schema.json")[1])
     assert orjson.loads(server.get("/asyncapi.json")[1])["asyncapi"].startswith("3.")
     assert f"http://127.0.0.1:{server.port}/" in server.log
+
+
+def test_with_a_certificate_it_speaks_tls(
+    start: Any, visitors: Visitors, tmp_path: Path
+) -> None:
+    openssl = shutil.which("openssl")
+    if openssl is None:
+        pytest.skip("openssl makes the certificate")
+    key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
+    subprocess.run(  # noqa: S603 - our own command
+        [
+            *(openssl, "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2"),
+            *("-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1"),
+            *("-keyout", str(key), "-out", str(certificate)),
+        ],
+        check=True,
+        capture_output=True,
+    )
+    server = start(f"--tls-cert-file={certificate}", f"--tls-key-file={key}")
+    assert server.line.startswith("listening on wss://127.0.0.1:")
+    trust = ssl.create_default_context(cafile=str(certificate))
+    url = f"wss://127.0.0.1:{server.port}/v1/chat"
+    with connect(url, ssl=trust, compression=None) as connection:
+        connection.send(HELLO, text=True)
+        assert receive(connection)["type"] == "welcome"
 
 
 def test_a_taken_port_is_said_in_one_line(start: Any) -> None:

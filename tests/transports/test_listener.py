@@ -83,12 +83,14 @@ async def test_a_page_connects_only_from_where_it_may(
     assert len(rig.served) == (expected == 101)
 
 
-async def test_a_rebound_name_gets_nothing_at_all(rig: Any) -> None:
+async def test_a_rebound_name_gets_nothing_but_a_sign_of_life(rig: Any) -> None:
     name = f"rebound.example:{rig.port}"
     _, answer = await rig.raw(Host=name, Origin=f"http://{name}")
     assert status(answer) == 421
-    _, answer = await rig.ask(f"GET / HTTP/1.1\r\nHost: {name}\r\n\r\n".encode())
-    assert status(answer) == 421
+    for path, expected in [("/", 421), ("/metrics", 421), ("/healthz", 200)]:
+        request = f"GET {path} HTTP/1.1\r\nHost: {name}\r\n\r\n"
+        _, answer = await rig.ask(request.encode())
+        assert status(answer) == expected
 
 
 async def test_more_connections_than_allowed_are_told_to_come_back(rig: Any) -> None:

@@ -15,6 +15,8 @@ from websockets.http11 import Response
 from wsserver.transports.files import File
 
 CHAT_PATH = "/v1/chat"
+PROBES = frozenset({"/healthz", "/readyz"})
+"""They tell nothing, so they are answered under any name."""
 
 _TEXT = "text/plain; charset=utf-8"
 _METRICS = "text/plain; version=0.0.4; charset=utf-8"

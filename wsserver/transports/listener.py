@@ -8,6 +8,7 @@ from functools import partial
 from http import HTTPStatus
 from typing import Any, cast
 
+import structlog
 from msgspec import Struct
 from websockets.asyncio.server import Server, ServerConnection, serve
 from websockets.http11 import Request, Response
@@ -16,7 +17,7 @@ from websockets.typing import Subprotocol
 from protocol.ids import SUBPROTOCOL
 from wsserver.connections.transport import Handshake, Transport
 from wsserver.transports.handshake import Admission, RefusedError, read_handshake
-from wsserver.transports.http import CHAT_PATH, Site, respond, upgrade_required
+from wsserver.transports.http import CHAT_PATH, PROBES, Site, respond, upgrade_required
 from wsserver.transports.websocket import (
     CLOSE_SECONDS,
     HIGH_WATER_BYTES,
@@ -32,6 +33,8 @@ gets an error, above it the connection is closed."""
 
 _UNSENT_BYTES = 65_536
 _BUFFERED_FRAMES = 16
+
+log = structlog.get_logger(__name__)
 
 Handler = Callable[[Transport, Handshake], Awaitable[None]]
 
@@ -155,7 +158,8 @@ class Listener:
         assert isinstance(connection, WebSocket), "create_connection makes them"
         path = request.path.partition("?")[0]
         try:
-            self._admission.check_host(request.headers)
+            if path not in PROBES:
+                self._admission.check_host(request.headers)
             if path != CHAT_PATH or request.method != "GET":
                 return self._site.answer(request.method, path, request.headers)
             if "Upgrade" not in request.headers:
@@ -165,6 +169,7 @@ class Listener:
                 request.headers, _address(connection.remote_address)
             )
         except RefusedError as refused:
+            log.debug("refused", status=refused.status.value, about=refused.message)
             return respond(refused.status, refused.message)
         reason = self._refusing()
         if reason is None and len(self._live) > self._endpoint.max_connections:

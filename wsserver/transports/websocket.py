@@ -96,11 +96,14 @@ class WebSocket(ServerConnection):
         Its pongs count as received bytes. What the kernel has taken says nothing of
         a peer that is gone.
         """
+        self._ping_timer = self.loop.call_later(
+            every_seconds, self._ping, every_seconds
+        )
+
+    def _ping(self, every_seconds: float) -> None:
         if self.protocol.state is State.OPEN and not self.paused:
             self._put(_PING)
-        self._ping_timer = self.loop.call_later(
-            every_seconds, self.keep_pinging, every_seconds
-        )
+        self.keep_pinging(every_seconds)
 
     # Transport
 
