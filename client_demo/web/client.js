@@ -22,6 +22,8 @@ export class Conversation {
     this.waiting = null;
     /** Why it can't be opened, or null. */
     this.error = null;
+    /** Turns whose text was found to differ from the server's. */
+    this.disproved = new Set();
   }
 
   /** Whether an answer is under way or due. */
@@ -305,7 +307,16 @@ export class ChatClient {
       each.fold.apply(event);
       if (event.type === "message") each.sends.delete(event.id);
       if (event.turn !== undefined) each.waiting = null;
+      if (each.fold.turns.get(event.turn)?.proven === false) this.#disproved(each, event.turn);
     });
+  }
+
+  /** Our copy is not the server's: takes all of it anew, once for each turn. */
+  #disproved(conversation, turn) {
+    if (conversation.disproved.has(turn)) return;
+    conversation.disproved.add(turn);
+    conversation.fold = new Fold();
+    this.#session.openAnew(conversation.id);
   }
 
   #cannotOpen({ conversation, error }) {

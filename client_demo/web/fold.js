@@ -2,7 +2,6 @@
 // socket, no clock, no DOM. The same rules as `protocol/fold.py`.
 
 const encoder = new TextEncoder();
-const decoder = new TextDecoder();
 
 const CRC_TABLE = Int32Array.from({ length: 256 }, (_, byte) => {
   let crc = byte;
@@ -15,6 +14,11 @@ export function crc32(bytes) {
   let crc = -1;
   for (const byte of bytes) crc = (crc >>> 8) ^ CRC_TABLE[(crc ^ byte) & 0xff];
   return ~crc >>> 0;
+}
+
+/** The text of UTF-8 bytes, without a last character that is not whole. */
+function decodeWhole(bytes) {
+  return new TextDecoder("utf-8", { ignoreBOM: true }).decode(bytes, { stream: true });
 }
 
 /** The text of a user's message, whatever parts it has. */
@@ -46,26 +50,36 @@ class TextPart {
 /** A call of a tool; `result` is null until it is settled. */
 class ToolPart {
   constructor(event) {
+    // A call that was invalid is only known from its result; its arguments are text.
+    const { name, arguments: args } = event.invalid ?? event;
     this.kind = "tool";
     this.call = event.call;
-    this.name = event.name;
-    this.arguments = event.arguments;
-    this.deadlineAt = event.deadline_at;
+    this.name = name ?? "tool";
+    this.arguments = args ?? null;
+    this.deadlineAt = event.deadline_at ?? null;
     this.first = event.seq;
     this.last = event.seq;
     /** @type {null | {status: string, output: unknown, by: string}} */
     this.result = null;
   }
+
+  settle(event) {
+    this.result = { status: event.status, output: event.output, by: event.by };
+    this.last = event.seq;
+  }
 }
 
 /** One turn of the assistant. */
 class Turn {
-  constructor(event) {
+  constructor(seq) {
     this.kind = "turn";
-    this.seq = event.seq;
-    this.message = event.message;
-    this.model = event.model;
-    this.requestId = event.request_id;
+    this.seq = seq;
+    /** Its `start` was seen; otherwise the log's older part is gone, and with it maybe
+     * the beginning of what is shown. */
+    this.whole = false;
+    this.message = null;
+    this.model = "";
+    this.requestId = null;
     this.parts = [];
     this.usage = null;
     this.error = null;
@@ -83,7 +97,15 @@ class Turn {
     return this.parts.map((part) => (part.kind === "text" ? part.text : "")).join("");
   }
 
+  start(event) {
+    this.whole = true;
+    this.message = event.message;
+    this.model = event.model;
+    this.requestId = event.request_id;
+  }
+
   addText(kind, event) {
+    if (kind === "text" && this.keepThrough !== null) return;
     let part = this.parts.at(-1);
     if (part?.kind !== kind) {
       part = new TextPart(kind, event);
@@ -99,7 +121,7 @@ class Turn {
       if (part.kind !== "text") continue;
       const bytes = encoder.encode(part.text);
       if (bytes.length > left) {
-        part.pieces = [decoder.decode(bytes.subarray(0, left))];
+        part.pieces = [decodeWhole(bytes.subarray(0, left))];
         this.revision += 1;
       }
       left -= Math.min(left, bytes.length);
@@ -108,10 +130,35 @@ class Turn {
   }
 
   prove(proof) {
+    if (!this.whole) return;
     const bytes = encoder.encode(this.text);
     this.proven = bytes.length === proof.bytes && crc32(bytes) === proof.crc32;
   }
 }
+
+/** What each event does to its turn. */
+const APPLY = {
+  delta: (turn, event) => turn.addText("text", event),
+  reasoning: (turn, event) => turn.addText("reasoning", event),
+  refusal: (turn, event) => turn.addText("refusal", event),
+  tool_delta: () => {}, // sent only on request, which this client does not make
+  tool_call: (turn, event) => turn.parts.push(new ToolPart(event)),
+  tool_result: (turn, event) => {
+    let part = turn.parts.find((each) => each.call === event.call);
+    if (!part) {
+      part = new ToolPart(event);
+      turn.parts.push(part);
+    }
+    part.settle(event);
+  },
+  usage: (turn, event) => (turn.usage = event),
+  error: (turn, event) => (turn.error = event),
+  cut: (turn, event) => turn.cut(event),
+  done: (turn, event) => {
+    turn.done = event;
+    turn.prove(event.text);
+  },
+};
 
 /** What a conversation is after the events that were applied. */
 export class Fold {
@@ -144,11 +191,8 @@ export class Fold {
       case "start":
         this.#start(event);
         return;
-      default: {
-        const turn = this.turns.get(event.turn);
-        // After a reset the log may begin inside a turn.
-        if (turn) applyToTurn(turn, event);
-      }
+      default:
+        if (APPLY[event.type]) this.#ofTurn(event);
     }
   }
 
@@ -169,7 +213,8 @@ export class Fold {
   }
 
   #start(event) {
-    const turn = new Turn(event);
+    const turn = new Turn(event.seq);
+    turn.start(event);
     const message = this.messages.get(event.message);
     if (message) message.turn = event.seq;
     this.turns.set(event.seq, turn);
@@ -182,41 +227,16 @@ export class Fold {
       this.items.push(turn);
     }
   }
-}
 
-function applyToTurn(turn, event) {
-  switch (event.type) {
-    case "delta":
-      turn.addText("text", event);
-      break;
-    case "reasoning":
-    case "refusal":
-      turn.addText(event.type, event);
-      break;
-    case "tool_call":
-      turn.parts.push(new ToolPart(event));
-      break;
-    case "tool_result": {
-      const part = turn.parts.find((each) => each.call === event.call);
-      if (part) {
-        part.result = { status: event.status, output: event.output, by: event.by };
-        part.last = event.seq;
-      }
-      break;
+  #ofTurn(event) {
+    let turn = this.turns.get(event.turn);
+    if (!turn) {
+      // The log begins inside of it, or it is gone and only a late cut is left.
+      if (event.type === "cut") return;
+      turn = new Turn(event.turn);
+      this.turns.set(turn.seq, turn);
+      this.items.push(turn);
     }
-    case "usage":
-      turn.usage = event;
-      break;
-    case "error":
-      turn.error = event;
-      break;
-    case "cut":
-      turn.cut(event);
-      break;
-    case "done":
-      turn.done = event;
-      turn.prove(event.text);
-      break;
-    default:
+    APPLY[event.type](turn, event);
   }
 }

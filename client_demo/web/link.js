@@ -48,7 +48,7 @@ export class Link {
   #heard = 0;
   #heartbeatMs = 0;
   #onlineSince = null;
-  #notBefore = 0;
+  #floorMs = 0;
 
   /**
    * @param {object} options
@@ -92,14 +92,14 @@ export class Link {
     this.#beat();
   }
 
-  /** The server asks for this wait before the next attempt. */
+  /** The server asks for this wait after the close. */
   goingAway(reconnectAfterMs) {
-    this.#notBefore = this.#clock.now() + reconnectAfterMs;
+    this.#floorMs = reconnectAfterMs;
   }
 
   /** Gives the socket up as a bad network would, to come back no sooner than told. */
   drop(offlineMs = 0) {
-    if (offlineMs > 0) this.goingAway(offlineMs);
+    this.#floorMs = Math.max(this.#floorMs, offlineMs);
     if (this.#socket) this.#lost(null);
   }
 
@@ -116,7 +116,7 @@ export class Link {
 
   #dial() {
     this.#timers.clear();
-    this.#notBefore = 0;
+    this.#floorMs = 0;
     const socket = new this.#WebSocket(this.#url, [SUBPROTOCOL]);
     this.#socket = socket;
     const ours = (run) => (event) => {
@@ -152,9 +152,8 @@ export class Link {
       this.#become("stopped", { code, retryAt: null });
       return;
     }
-    const floorMs = Math.max(0, this.#notBefore - now);
-    let delayMs = this.#backoff.delayMs(floorMs);
-    if (verdict === "reconnect_now" && !floorMs && this.#backoff.attempts === 1) delayMs = 0;
+    let delayMs = this.#backoff.delayMs(this.#floorMs);
+    if (verdict === "reconnect_now" && !this.#floorMs && this.#backoff.attempts === 1) delayMs = 0;
     this.#become("waiting", { code, retryAt: now + delayMs });
     this.#timers.set("retry", delayMs, () => this.#dial());
   }

@@ -44,7 +44,10 @@ export class Subscription {
   /** Moves the cursor over an event that fits; says `fits`, `old` or `gap`. */
   place(event) {
     if (event.seq <= this.last) return "old";
-    if ((event.first ?? event.seq) !== this.last + 1) return "gap";
+    const first = event.first ?? event.seq;
+    // Of a skip that is known in part the rest is simply taken.
+    const fits = event.type === "skip" ? first <= this.last + 1 : first === this.last + 1;
+    if (!fits) return "gap";
     this.last = event.seq;
     this.misses = 0;
     return "fits";

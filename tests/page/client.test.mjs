@@ -134,6 +134,40 @@ test("a merged frame that overlaps does not fit", () => {
   assert.equal(socket.last("open").after, 3);
 });
 
+test("of a skip that is known in part the rest is taken", () => {
+  const { client, socket } = opened();
+  socket.deliver(message(1), start(2, 1), { type: "skip", conversation: "c", first: 2, seq: 5 });
+  assert.equal(client.cursor("c").last, 5);
+  assert.equal(socket.sent.filter((frame) => frame.type === "open").length, 1);
+});
+
+test("numbers of an event type that is not known are used up", () => {
+  const { client, socket } = opened();
+  socket.deliver({ type: "hologram", conversation: "c", seq: 1 }, { type: "hologram" }, message(2));
+  assert.equal(client.cursor("c").last, 2);
+});
+
+test("a text that is not the server's is taken anew, once", () => {
+  const { client, socket, conversation } = opened();
+  const opens = () => socket.sent.filter((frame) => frame.type === "open");
+  const answer = () => {
+    socket.deliver(message(1), start(2, 1), delta(3, "lost somethin"));
+    socket.deliver({
+      type: "done", conversation: "c", seq: 4, turn: 2, status: "completed", timing: {},
+      text: { bytes: 14, crc32: 1 },
+    });
+  };
+  answer();
+  assert.equal(opens().length, 2);
+  assert.equal(opens()[1].after, undefined);
+  assert.equal(conversation.fold.items.length, 0);
+  attach(socket);
+  answer();
+  assert.equal(opens().length, 2);
+  assert.equal(conversation.fold.turns.get(2).proven, false);
+  assert.equal(client.status.state, "online");
+});
+
 test("a gap that opening again does not close costs the connection, not for ever", () => {
   const { socket, clock, network, client } = opened();
   socket.deliver(message(1));
@@ -206,9 +240,10 @@ test("closes are obeyed", () => {
   assert.equal(network.sockets.length, 2);
 });
 
-test("a goaway's wait is the least, with jitter on top", () => {
+test("a goaway's wait is the least after the close, with jitter on top", () => {
   const { socket, clock, network } = online();
   socket.deliver({ type: "goaway", deadline_ms: 10_000, reconnect_after_ms: 5_000, reason: "restart" });
+  clock.pass(10_000);
   socket.cut(1012);
   clock.pass(5_999);
   assert.equal(network.sockets.length, 1);

@@ -89,7 +89,37 @@ test("each turn stands after the message it answers", () => {
   assert.equal(fold.messages.get(4).turn, null);
 });
 
-test("a log that begins inside a turn, and types of a later version, are no fault", () => {
-  const fold = folded(delta("x"), { type: "hologram", turn: 2 }, { type: "hologram" });
+test("a log that begins inside a turn shows what there is, and proves nothing", () => {
+  const fold = folded(delta("end"), done("beginning and end"));
+  const turn = fold.turns.get(2);
+  assert.equal(turn.text, "end");
+  assert.equal(turn.whole, false);
+  assert.equal(turn.proven, null);
+});
+
+test("a cut of a turn that is gone, and types of a later version, are passed over", () => {
+  const fold = folded(
+    { type: "cut", turn: 2, keep_through: 3, by: "me", text: proof("") },
+    { type: "hologram", turn: 2 },
+    { type: "hologram" },
+  );
   assert.deepEqual(fold.items, []);
+});
+
+test("what still comes of an answer that was cut is not shown", () => {
+  const cut = { type: "cut", turn: 2, keep_through: 3, by: "me", text: proof("a") };
+  const late = { type: "reasoning", turn: 2, text: "hm" };
+  const turn = folded(message, start, delta("a"), cut, delta("b"), late, done("a")).turns.get(2);
+  assert.equal(turn.text, "a");
+  assert.equal(turn.proven, true);
+  assert.equal(turn.parts.at(-1).text, "hm");
+});
+
+test("a call that was invalid is known from its result", () => {
+  const invalid = { name: "f", arguments: "{", batch: 0, index: 0, upstream_id: "u" };
+  const result = { type: "tool_result", turn: 2, call: "x", status: "invalid", output: "no JSON", by: "server" };
+  const [part] = folded(message, start, { ...result, invalid }).turns.get(2).parts;
+  assert.equal(part.name, "f");
+  assert.equal(part.arguments, "{");
+  assert.equal(part.result.status, "invalid");
 });

@@ -24,7 +24,7 @@ class ScriptedServer:
         self.sockets: list[WebSocketRoute] = []
         self.received: list[dict[str, Any]] = []
         self.conversation = ""
-        self.seq = 0
+        self.events: list[dict[str, Any]] = []
         self.turn = 0
         page.route_web_socket("**/v1/chat", self._connect)
 
@@ -46,8 +46,15 @@ class ScriptedServer:
                 "oldest": 1,
             }
             self.reply(frame, verdict)
+            for event in self.events[frame.get("after", 0) :]:
+                self.say(event)
             caught_up = {"type": "caught_up", "conversation": self.conversation}
             self.say(caught_up | {"seq": self.seq})
+
+    @property
+    def seq(self) -> int:
+        """The last number."""
+        return len(self.events)
 
     def say(self, frame: dict[str, Any]) -> None:
         self.sockets[-1].send(orjson.dumps(frame).decode())
@@ -57,11 +64,11 @@ class ScriptedServer:
 
     def event(self, kind: str, **members: Any) -> int:
         """Says the next event of the conversation; returns its number."""
-        self.seq += 1
-        event = {"type": kind, "conversation": self.conversation, "seq": self.seq}
+        event = {"type": kind, "conversation": self.conversation, "seq": self.seq + 1}
         if kind not in ("message", "config"):
             event["turn"] = self.turn
-        self.say(event | members)
+        self.events.append(event | members)
+        self.say(self.events[-1])
         return self.seq
 
     def ask(self, content: str, **members: Any) -> int:
