@@ -114,7 +114,7 @@ def check_invariants(decoded: Decoded) -> None:
     assert len({*ids, ""}) == len(ids) + 1
 
 
-@settings(max_examples=400)
+@settings(max_examples=150)
 @given(garbage, cuts, content_types, st.booleans())
 def test_any_bytes(
     pieces: list[bytes], cuts: list[int], content_type: str | None, aborted: bool
@@ -128,7 +128,7 @@ def test_any_bytes(
         assert again.events == whole.events
 
 
-@settings(max_examples=400)
+@settings(max_examples=150)
 @given(st.lists(chunks | values, max_size=5), cuts, st.booleans())
 def test_any_json(payloads: list[Any], cuts: list[int], aborted: bool) -> None:
     body = b"".join(b"data: " + orjson.dumps(one) + b"\n\n" for one in payloads)
@@ -138,14 +138,14 @@ def test_any_json(payloads: list[Any], cuts: list[int], aborted: bool) -> None:
     assert decode(body, cuts=inside, aborted=aborted).events == whole.events
 
 
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(chunks | values, content_types, st.booleans())
 def test_any_body(payload: Any, content_type: str | None, aborted: bool) -> None:
     body = orjson.dumps(payload)
     check_invariants(decode(body, content_type=content_type, aborted=aborted))
 
 
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(st.lists(chunks, min_size=1, max_size=4))
 def test_the_plain_way_and_the_lenient_way_are_one(payloads: list[Any]) -> None:
     """A member that strict readers refuse sends the same chunk the other way."""

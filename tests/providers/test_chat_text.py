@@ -66,6 +66,13 @@ def test_halves_in_a_calls_name_and_arguments() -> None:
     assert decoded.end.calls[0].valid
 
 
+def test_a_half_that_stays_alone_in_arguments() -> None:
+    entry = '{"index":0,"function":{"name":"f","arguments":"\\"a\\ud83d"}}'
+    decoded = decode(raw(f'{{"choices":[{{"delta":{{"tool_calls":[{entry}]}}}}]}}'))
+    assert decoded.calls == [("f", '"a\ufffd')]
+    assert "".join(one.text for one in decoded.fragments) == '"a\ufffd'
+
+
 def test_a_half_in_arguments_that_are_an_object() -> None:
     entry = '{"index":0,"function":{"name":"f","arguments":{"a":"\\ud83d"}}}'
     body = raw(f'{{"choices":[{{"delta":{{"tool_calls":[{entry}]}}}}]}}')
@@ -375,3 +382,9 @@ def test_a_snapshot_of_calls_adds_only_what_is_new() -> None:
     body = streamed + snapshot(tool_calls=whole) + snapshot(tool_calls=whole)
     decoded = decode(body + finish("tool_calls"))
     assert decoded.calls == [("f", '{"a":1}'), ("g", "{}")]
+
+
+def test_a_snapshot_of_a_call_that_differs_changes_nothing() -> None:
+    streamed = calls(call('{"a":1}', name="f", index=0, id="1"))
+    other = snapshot(tool_calls=[call('{"a":2}', name="f", id="1")])
+    assert decode(streamed + other + STOP).calls == [("f", '{"a":1}')]

@@ -7,7 +7,7 @@ import pytest
 
 from tests.fakes.replies import text_events
 from tests.fakes.upstream import FakeUpstream, Reply
-from tests.providers.upstream_rig import call, provider_for, request, rig
+from tests.providers.upstream_rig import call, provider_for, refusal, request, rig
 from wsserver.engine.model import Finished, Text
 from wsserver.providers.chat_request import request_members
 from wsserver.providers.openai_chat import OpenAIChat, OpenAIChatSettings
@@ -54,6 +54,27 @@ async def test_no_proxy_is_taken_from_the_environment(
     monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:1")
     async with rig() as it:
         await it.sent()
+
+
+async def test_a_proxy_of_the_environment_when_it_is_trusted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with FakeUpstream() as proxy:
+        where = proxy.base_url.removeprefix("http://").removesuffix("/v1")
+        monkeypatch.setenv("HTTP_PROXY", f"http://user:word@{where}")
+        monkeypatch.setenv("NO_PROXY", "direct.invalid")
+        monkeypatch.delenv("REQUEST_METHOD", raising=False)
+        proxy.script(Reply(body=b"data: [DONE]\n\n"))
+        for host, there in (("upstream.invalid", True), ("direct.invalid", False)):
+            base_url = f"http://{host}/v1"
+            async with provider_for(base_url, trust_environment=True) as provider:
+                if there:
+                    await call(provider, request())
+                else:
+                    assert await refusal(provider, request())
+    (sent,) = proxy.requests
+    assert sent.path == "http://upstream.invalid/v1/chat/completions"
+    assert sent.headers["proxy-authorization"].startswith("Basic ")
 
 
 async def test_the_conversation_is_never_named() -> None:

@@ -229,6 +229,7 @@ def _build_client(settings: OpenAIChatSettings) -> "openai.AsyncOpenAI":
     from wsserver.providers.upstream_http import UpstreamTransport
 
     transport = UpstreamTransport(
+        settings.base_url,
         connect_timeout_seconds=settings.connect_timeout_seconds,
         trust_environment=settings.trust_environment,
     )

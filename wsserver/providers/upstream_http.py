@@ -14,6 +14,8 @@ import ssl
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 from typing import Final, cast
+from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
 
 import aiohttp
 import anyio
@@ -86,18 +88,21 @@ class UpstreamTransport(httpx2.AsyncBaseTransport):
     for a connection is cancelled as it gets one. `openai_chat` counts instead.
 
     Args:
+        base_url: Where the upstream is.
         connect_timeout_seconds: For the TCP and the TLS handshake together. Nothing
             else has a limit here.
         trust_environment: Whether the usual variables name proxies and certificates.
     """
 
     def __init__(
-        self, *, connect_timeout_seconds: float, trust_environment: bool
+        self, base_url: str, *, connect_timeout_seconds: float, trust_environment: bool
     ) -> None:
         self._timeout = aiohttp.ClientTimeout(
             total=None, sock_connect=connect_timeout_seconds
         )
-        self._trust_environment = trust_environment
+        # Found once. aiohttp's own `trust_env` would look for each request, and add
+        # a password of a netrc file to the key.
+        self._proxy = _proxy_for(base_url) if trust_environment else None
         self._tls = httpx2.create_ssl_context(trust_env=trust_environment)
         self._session: aiohttp.ClientSession | None = None
 
@@ -114,6 +119,7 @@ class UpstreamTransport(httpx2.AsyncBaseTransport):
                 headers=request.headers,
                 data=io.BytesIO(request.content),
                 allow_redirects=False,
+                proxy=self._proxy,
             )
         except (*_TRANSPORT_ERRORS, ValueError) as error:
             raise UpstreamError(_failure_of(error)) from error
@@ -146,9 +152,16 @@ class UpstreamTransport(httpx2.AsyncBaseTransport):
                 # Cookies would tie the turns of different people together.
                 cookie_jar=aiohttp.DummyCookieJar(),
                 timeout=self._timeout,
-                trust_env=self._trust_environment,
             )
         return self._session
+
+
+def _proxy_for(base_url: str) -> str | None:
+    parts = urlsplit(base_url)
+    if proxy_bypass(parts.hostname or ""):
+        return None
+    proxies = getproxies()
+    return proxies.get(parts.scheme) or proxies.get("all")
 
 
 def body_of(response: httpx2.Response) -> UpstreamBody:
