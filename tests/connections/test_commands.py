@@ -274,7 +274,11 @@ async def test_too_many_commands_wait_for_the_store() -> None:
         disk.gates[LOCAL.key("c")].set()
         for n in range(3):
             assert (await client.frame("reply"))["re"] == f"{n}"
-        assert (await client.ask("open", conversation="c"))["ok"], "there is room again"
+        disk.gates[LOCAL.key("d")] = anyio.Event()
+        for n in range(4):
+            client.say("open", id=f"d{n}", conversation="d")
+        assert (await client.frame("reply"))["re"] == "d3", "there was room for three"
+        disk.gates[LOCAL.key("d")].set()
 
 
 async def test_a_store_that_fails() -> None:
@@ -335,8 +339,9 @@ async def test_delete_tells_the_others_and_only_them() -> None:
             await client.ask("send", conversation="c", content="hi")
             await client.frame("done")
             await other.frame("done")
-            reply = await client.ask("delete", conversation="c")
-            assert reply["outcome"] == "deleted"
+            client.say("delete", id="d", conversation="c")
+            reply = await client.frame()
+            assert (reply["re"], reply["outcome"]) == ("d", "deleted")
             told = await other.frame("error")
             assert told["code"] == "conversation_not_found"
             assert "c" in told["message"]

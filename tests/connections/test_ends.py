@@ -132,9 +132,11 @@ async def test_acknowledgements_count_and_are_never_refused() -> None:
     settings = msgspec.structs.replace(SETTINGS, frames_burst=5, frames_per_second=0.1)
     async with server() as r, connected(r, settings=settings) as client:
         await client.ask("open", conversation="c")
+        await client.frame("caught_up")
         for _ in range(10):
             client.say("ack", conversation="c", seq=0)
-        reply = await client.ask("close", conversation="c")
+        client.say("close", id="close", conversation="c")
+        reply = await client.frame()
         assert reply["error"]["code"] == "rate_limited"
         assert reply["error"]["retry_after_ms"] > 1000
         assert not client.wire.over
@@ -148,6 +150,18 @@ async def test_a_client_that_asks_and_does_not_read() -> None:
             client.say("ping", t="x" * 100_000)
         assert (await client.ended())[0] == 4513
         assert client.wire.written_bytes - written < 2 * 2**20
+
+
+async def test_a_flood_leaves_the_others_their_turn() -> None:
+    settings = msgspec.structs.replace(SETTINGS, frames_burst=10_000)
+    async with server() as r, connected(r, settings=settings) as client:
+        for _ in range(900):
+            client.say("ping")
+        turns = 0
+        while client.wire._inbox:
+            turns += 1
+            await anyio.lowlevel.checkpoint()
+        assert turns > 10
 
 
 async def test_what_is_asked_for_at_once_and_read_is_no_fault() -> None:
@@ -206,6 +220,50 @@ async def test_closing_sends_what_is_stored_first() -> None:
         frames = [msgspec.json.decode(frame) for frame in client.wire.frames]
         assert text(frames) == "last words"
         await client.connection.close(1012, "restart")  # again: nothing
+
+
+async def test_closing_fills_the_way_to_a_slow_client_and_no_more() -> None:
+    """What fits is sent with the close; the rest is there for its next connection."""
+    async with server(*["x" * 1000] * 300) as r, connected(r) as client:
+        await client.ask("open", conversation="c")
+        client.wire.stall()
+        client.say("send", id="s", conversation="c", content="hi")
+        for _ in range(20):
+            await settle()
+        client.wire.drain(client.wire.buffered_bytes() - 40_000)
+        before = client.wire.buffered_bytes()
+        assert client.wire.LOW_WATER < before < SETTINGS.high_water_bytes
+        client.connection.goaway(deadline_ms=0, reconnect_after_ms=0, reason="now")
+        await client.connection.close(1012, "restart")
+        assert client.wire.buffered_bytes() > before + 10_000
+        client.wire.frames.clear()
+        client.wire.flow()
+        assert [f for f in client.wire.frames if b"goaway" in f]
+
+
+async def test_what_is_owed_goes_out_before_the_close_even_to_a_slow_client() -> None:
+    async with server(*["x" * 1000] * 300) as r, connected(r) as client:
+        await client.ask("open", conversation="c")
+        client.wire.stall()
+        client.say("send", id="s", conversation="c", content="hi")
+        for _ in range(20):
+            await settle()
+        client.connection.goaway(deadline_ms=0, reconnect_after_ms=0, reason="now")
+        await client.connection.close(1012, "restart")
+        client.wire.flow()
+        assert b"goaway" in client.wire.frames[-1]
+
+
+async def test_replies_that_waited_leave_no_subscription() -> None:
+    async with server(store=Disk(), interval_seconds=0.1) as r:
+        async with connected(r) as client:
+            await client.ask("open", conversation="c")
+            conversation = r.directory.loaded(LOCAL.key("c"))
+            assert conversation is not None
+            client.say("configure", id="x", conversation="c", config={})
+            await settle()
+            assert len(conversation.log._wakes) == 2
+        assert conversation.log._wakes == set()
 
 
 async def test_closing_does_not_wait_for_a_client_that_does_not_read() -> None:

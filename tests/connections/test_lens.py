@@ -85,6 +85,18 @@ def test_neighbours_of_one_kind_are_joined() -> None:
     ]
 
 
+def test_neighbours_of_different_turns_and_calls_are_not_joined() -> None:
+    entries = [
+        *words(1, 1, turn=1),
+        *words(1, 2, turn=2),
+        text_entry("tool_delta", 3, 2, "a", b'"call":"k","name":"t",'),
+        text_entry("tool_delta", 4, 2, "b", b'"call":"l","name":"t",'),
+    ]
+    _, frames = show(lens(tool_deltas=True), entries, 0)
+    assert [frame["seq"] for frame in frames] == [1, 2, 3, 4]
+    assert [frame["call"] for frame in frames[2:]] == ["k", "l"]
+
+
 @pytest.mark.parametrize("joined", [False, True])
 def test_frames_never_joins(joined: bool) -> None:
     entries = compact(words(4)) if joined else words(4)

@@ -194,6 +194,23 @@ async def test_a_running_turn_is_named() -> None:
             assert (await client.frame("delta"))["text"] == " world"
 
 
+async def test_a_turn_whose_start_is_not_stored_is_not_named() -> None:
+    disk = Disk()
+    async with (
+        rig(ScriptedProvider(says("x")), store=disk, interval_seconds=0.1) as r,
+        connected(r) as client,
+        connected(r, name="conn2") as other,
+    ):
+        await client.ask("open", conversation="c")
+        client.say("send", id="s", conversation="c", content="hi")
+        await settle()
+        reply = await other.ask("open", conversation="c")
+        assert loaded(r).running == 2
+        assert reply["head"] < 2
+        assert "turn" not in reply
+        assert (await other.frame("start"))["turn"] == 2
+
+
 async def test_a_second_open_replaces_the_first() -> None:
     async with server() as r, connected(r) as client:
         await known(r)

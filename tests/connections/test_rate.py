@@ -16,6 +16,11 @@ def test_a_burst_then_the_average() -> None:
     assert bucket.take(100.1001) > 0
 
 
+def test_silence_earns_no_more_than_a_burst() -> None:
+    bucket = TokenBucket(per_second=10, burst=3, now=0.0)
+    assert [bucket.take(1000.0) == 0 for _ in range(5)] == [True] * 3 + [False] * 2
+
+
 def test_what_came_too_early_costs_nothing() -> None:
     bucket = TokenBucket(per_second=1, burst=1, now=0.0)
     bucket.take(0.0)

@@ -249,6 +249,19 @@ async def test_a_large_frame_is_paid_for() -> None:
         assert abs(sent["big"] - sent["small"]) <= 100_000 + 2 * QUANTUM_BYTES
 
 
+async def test_a_log_that_gives_nothing_though_it_says_so_stops_nobody() -> None:
+    disk = Disk()
+    broken, fine = Journal(disk, "broken"), Journal(disk, "fine")
+    async with desk() as d:
+        d.view(broken), d.view(fine)
+        await settle()
+        broken.log.read = lambda after, max_bytes: []  # type: ignore[method-assign]
+        await broken.told("x")
+        await fine.told("y")
+        await settle()
+        assert text(d.got(), "fine") == "y"
+
+
 # History that is no longer in memory
 
 
@@ -299,6 +312,18 @@ async def test_a_store_that_fails_is_asked_again() -> None:
                 await d.wire.changed()
         assert text(d.got()) == "past"
         assert len(disk.reads) == 3
+
+
+async def test_a_view_that_is_closed_is_not_fetched_for_again() -> None:
+    disk = Disk()
+    journal = await (await Journal(disk).told("past")).forgotten()
+    disk.faults = 1000
+    async with desk() as d:
+        view = d.view(journal)
+        await settle()
+        view.close()
+        await anyio.sleep(0.3)
+        assert len(disk.reads) == 1
 
 
 async def test_history_for_a_client_that_does_not_read_is_one_block() -> None:

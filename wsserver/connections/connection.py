@@ -187,7 +187,7 @@ class Connection:
             if due.expiring:
                 in_ms = round(1000 * (self._session.expires_in or 0))
                 self._writer.push(encode(AuthExpiring(in_ms=in_ms)))
-            if due.heartbeat and not self._writer.lane:
+            if due.heartbeat:
                 t = round(1000 * self._wall())
                 heartbeat = Heartbeat(t=t, heads=self._views.heads())
                 self._writer.push(encode(heartbeat))

@@ -241,11 +241,9 @@ class View:
         position = self.position
         entries = self._block or self.log.read(position, max_bytes)
         if not entries:
-            if entries is None:
-                # The log may have been trimmed beyond a cursor that lags: then the
-                # next event does not fit, which tells the client to open again.
-                self.position = max(position, self.log.oldest - 1)
-                self.starved = self.position < self.log.stored
+            # Where the log was trimmed beyond a cursor that lags, what is fetched
+            # does not fit: that tells the client to open again.
+            self.starved = entries is None
             return 0
         self.position, size = self._lens.show(
             entries, position, through, max_bytes, out
