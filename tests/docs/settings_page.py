@@ -1,0 +1,76 @@
+"""Writes the reference of settings: `python -m tests.docs.settings_page`."""
+
+import typing
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import msgspec
+
+from wsserver.settings import SECRETS, Model, Settings
+
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "settings.md"
+
+_HEAD = """\
+# Settings
+
+<!-- Made by `python -m tests.docs.settings_page` from wsserver/settings.py; do not edit. -->
+
+A setting has one name everywhere: as a flag of `wsserver serve` (`--drain-seconds 20`), as a key of
+the TOML file that `--config` or `WSSERVER_CONFIG` names (`drain_seconds = 20`), and as a variable
+(`WSSERVER_DRAIN_SECONDS=20`). Flags win over variables, variables over the file, the file over the
+defaults. `wsserver config show` tells what holds and where it comes from. A value that can't be
+used ends the start with one line and exit code 2.
+
+| setting | default | |
+|---|---|---|
+"""
+
+_MODELS = """
+## Models
+
+Each `[models.NAME]` in the file says where the model NAME is to be had:
+
+| key | |
+|---|---|
+"""
+
+
+def page() -> str:
+    """Returns the page as it has to be."""
+    rows = [_row(field) for field in msgspec.structs.fields(Settings)]
+    return _HEAD + "".join(rows) + _MODELS + "".join(_model_rows())
+
+
+def _row(field: Any) -> str:
+    notes = [
+        next(meta.description for meta in field.type.__metadata__ if meta.description)
+    ]
+    choices = _choices(field.type)
+    if choices:
+        notes.append("One of " + ", ".join(f"`{choice}`" for choice in choices) + ".")
+    if field.name in SECRETS:
+        notes.append("Never shown.")
+    return f"| `{field.name}` | {_default(field.default)} | {' '.join(notes)} |\n"
+
+
+def _choices(kind: Any) -> tuple[str, ...]:
+    while typing.get_origin(kind) is Annotated:
+        kind = typing.get_args(kind)[0]
+    return typing.get_args(kind) if typing.get_origin(kind) is Literal else ()
+
+
+def _default(value: Any) -> str:
+    if value in (None, (), {}) or value is msgspec.NODEFAULT:
+        return ""
+    return f"`{value:g}`" if isinstance(value, float) else f"`{value}`"
+
+
+def _model_rows() -> list[str]:
+    doc = Model.__doc__ or ""
+    lines = doc.partition("Attributes:\n")[2].strip().splitlines()
+    pairs = (line.strip().split(": ", 1) for line in lines)
+    return [f"| `{name}` | {meaning} |\n" for name, meaning in pairs]
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page())

@@ -1,0 +1,108 @@
+"""The docs keep what they say: links lead somewhere, examples run, tables are fresh."""
+
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import orjson
+import pytest
+from websockets.sync.client import ClientConnection, connect
+
+from tests.docs.settings_page import PAGE, page
+
+ROOT = Path(__file__).parents[2]
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
+WITH_PROGRAMS = ["README.md", "docs/tutorial/first-chat.md"]
+
+
+@pytest.fixture(scope="module")
+def address() -> Iterator[str]:
+    """Where a server of the demo models is: `host:port`."""
+    command = [sys.executable, "-m", "wsserver", "serve", "--port", "0"]
+    options = ["--store", "memory", "--drain-seconds", "0"]
+    with subprocess.Popen(  # noqa: S603
+        command + options, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    ) as server:
+        assert server.stdout is not None
+        line = server.stdout.readline()
+        yield line.split("://")[1].split("/")[0]
+        server.terminate()
+        assert server.wait(10) == 0
+
+
+def anchors(markdown: str) -> set[str]:
+    """Returns the anchors that a renderer gives to headings."""
+    headings = re.findall(r"^#+ (.+)$", markdown, re.MULTILINE)
+    words = (re.sub(r"[^\w\- ]", "", heading.lower()) for heading in headings)
+    return {word.replace(" ", "-") for word in words}
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_links_lead_somewhere(path: Path) -> None:
+    text = re.sub(r"```.*?```", "", path.read_text(), flags=re.DOTALL)
+    for link in re.findall(r"\]\(([^)\s]+)\)", text):
+        if link.startswith(("https://", "http://", "mailto:")):
+            continue
+        target, _, anchor = link.partition("#")
+        found = (path.parent / target).resolve() if target else path
+        assert found.exists(), link
+        assert found.is_relative_to(ROOT), link
+        if anchor:
+            assert anchor in anchors(found.read_text()), link
+
+
+def test_the_table_of_settings_is_fresh() -> None:
+    assert PAGE.read_text() == page(), "run: python -m tests.docs.settings_page"
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("name", WITH_PROGRAMS)
+def test_programs_run(name: str, address: str) -> None:
+    programs = re.findall(r"```python\n(.*?)```", (ROOT / name).read_text(), re.DOTALL)
+    assert programs, "no program: take the page out of the list"
+    for program in programs:
+        assert "127.0.0.1:8765" in program, "the server's address is not the default"
+        run = subprocess.run(  # noqa: S603
+            [
+                sys.executable,
+                "-W",
+                "error",
+                "-c",
+                program.replace("127.0.0.1:8765", address),
+            ],
+            capture_output=True,
+            text=True,
+            timeout=40,
+            check=False,
+            cwd=ROOT,
+        )
+        assert run.returncode == 0, run.stderr
+        assert run.stdout.strip(), "it says nothing"
+
+
+def test_the_session_on_the_wire_is_what_happens(address: str) -> None:
+    """Sends what `C` says in the README, and gets what `S` says, members and all."""
+    session = re.search(
+        r"```frames\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL
+    )
+    assert session is not None
+    with connect(f"ws://{address}/v1/chat") as socket:
+        for line in session.group(1).splitlines():
+            who, frame = line.split(" ", 1)
+            if who == "C":
+                socket.send(frame)
+            else:
+                _expect(socket, frame)
+
+
+def _expect(socket: ClientConnection, shown: str) -> None:
+    """Reads up to a frame like the one shown, of which `…` stands for the rest."""
+    whole = shown.replace(", …}", "}").replace('"…"', "null")
+    wanted = {k: v for k, v in orjson.loads(whole).items() if v is not None}
+    frame = orjson.loads(socket.recv(timeout=10))
+    while frame["type"] != wanted["type"]:
+        frame = orjson.loads(socket.recv(timeout=10))
+    for member in wanted.keys() - {"epoch", "models", "heartbeat_ms"}:
+        assert frame[member] == wanted[member], frame
