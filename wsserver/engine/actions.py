@@ -28,17 +28,9 @@ class Append(Struct, frozen=True):
 
 
 class AppendDone(Struct, frozen=True):
-    """Append the turn's `done`; the runner adds the proof of the kept text."""
+    """Append the turn's `done`, with the proof of the kept text; nothing follows."""
 
     members: dict[str, Any]
-
-
-class CallModel(Struct, frozen=True):
-    """Fold the prompt and call the model."""
-
-
-class CloseModel(Struct, frozen=True):
-    """Close the model call under way; tell the machine once it is closed."""
 
 
 class AskTool(Struct, frozen=True):
@@ -54,6 +46,15 @@ class ShowWaiting(Struct, frozen=True):
     elapsed_ms: int
 
 
-Action = (
-    AppendText | Append | AppendDone | CallModel | CloseModel | AskTool | ShowWaiting
-)
+class CallModel(Struct, frozen=True):
+    """Fold the prompt and call the model."""
+
+
+class CloseModel(Struct, frozen=True):
+    """Close the model call under way; tell the machine once it is closed."""
+
+
+HostAction = AppendText | Append | AppendDone | AskTool | ShowWaiting
+"""What concerns the conversation; the rest concerns the provider."""
+
+Action = HostAction | CallModel | CloseModel

@@ -23,6 +23,7 @@ class Waiting(Struct, kw_only=True, omit_defaults=True):
         id: The id of the `send`.
         by: The principal.
         at: When it was accepted, in seconds since the epoch.
+        first: Whether it goes before those that just wait: it has interrupted.
         steers: The running turn that it wants to join, or 0.
         on_disconnect: As in the `send`.
         withdrawn: Why it will end without a model call.
@@ -32,9 +33,14 @@ class Waiting(Struct, kw_only=True, omit_defaults=True):
     id: str
     by: str
     at: float
+    first: bool = False
     steers: int = 0
     on_disconnect: Literal["continue", "cancel"] | None = None
     withdrawn: Reason | None = None
+
+    def joins(self, turn: int) -> bool:
+        """Whether it joins `turn` at its next model call."""
+        return self.steers == turn and self.withdrawn is None
 
 
 class ConversationState(Struct, kw_only=True, omit_defaults=True):
@@ -44,7 +50,6 @@ class ConversationState(Struct, kw_only=True, omit_defaults=True):
         config: The settings in force.
         queue: Messages in the order in which they get their turns.
         running: The running turn, or 0.
-        running_by: The principal whose message it answers.
         last_turn: The newest turn, running or not; 0 for none.
         last_ids: Ids of the newest sends, oldest first.
     """
@@ -52,7 +57,6 @@ class ConversationState(Struct, kw_only=True, omit_defaults=True):
     config: Config = Config()
     queue: list[Waiting] = []
     running: int = 0
-    running_by: str = ""
     last_turn: int = 0
     last_ids: list[str] = []
 
@@ -61,28 +65,36 @@ class ConversationState(Struct, kw_only=True, omit_defaults=True):
         """Whether a turn runs or a message waits."""
         return bool(self.running or self.queue)
 
-    def tools(self) -> dict[str, Tool]:
-        """Returns the configured tools by name."""
-        return {tool.name: tool for tool in (self.config.tools or ())}
-
     def sent(self, id_: str) -> None:
         """Takes note of a send's id."""
         self.last_ids.append(id_)
         del self.last_ids[:-LAST_IDS]
 
+    def enqueue(self, waiting: Waiting) -> None:
+        """Puts a message behind those that it does not go before."""
+        place = len(self.queue)
+        if waiting.first:
+            behind = [n for n, other in enumerate(self.queue) if not other.first]
+            place = behind[0] if behind else place
+        self.queue.insert(place, waiting)
+
     def next(self) -> Waiting | None:
         """Takes the next message out of the queue."""
         return self.queue.pop(0) if self.queue else None
 
-    def steering(self, turn: int) -> list[Waiting]:
-        """Takes those out of the queue that join `turn` now."""
-        joining = [w for w in self.queue if w.steers == turn and not w.withdrawn]
-        self.queue = [w for w in self.queue if w not in joining]
-        return joining
+    def steering(self, turn: int) -> list[int]:
+        """Returns the numbers of the messages that want to join `turn`."""
+        return [waiting.seq for waiting in self.queue if waiting.joins(turn)]
+
+    def join(self, turn: int, through: int) -> bool:
+        """Takes those up to number `through` out; says whether there were any."""
+        before = len(self.queue)
+        self.queue = [w for w in self.queue if w.seq > through or not w.joins(turn)]
+        return len(self.queue) < before
 
 
-_encoder = msgspec.msgpack.Encoder()
-_decoder = msgspec.msgpack.Decoder(ConversationState)
+_encoder = msgspec.json.Encoder()  # not MessagePack: settings may hold any integer
+_decoder = msgspec.json.Decoder(ConversationState)
 
 
 def dump(state: ConversationState) -> bytes:
@@ -102,3 +114,8 @@ def configured(config: Config, change: Config) -> Config:
         if value is not UNSET:
             members[name] = UNSET if value is None else value
     return Config(**members)
+
+
+def tools_of(config: Config) -> dict[str, Tool]:
+    """Returns the configured tools by name."""
+    return {tool.name: tool for tool in (config.tools or ())}

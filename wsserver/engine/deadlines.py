@@ -16,7 +16,8 @@ class Patience(Struct, frozen=True, kw_only=True):
     """How long a turn waits, in seconds.
 
     Attributes:
-        turn: From its start to its end.
+        turn: From its start to its end, but for the time that it waits for tools:
+            calls have deadlines of their own, up to a day for a person's approval.
         first_token: From a request to its first token.
         idle: Silence of a stream that has begun.
     """
@@ -30,7 +31,7 @@ class Deadlines:
     """The times of one turn.
 
     Attributes:
-        called_at: When the running request went out.
+        called_at: When the running request went out, or was about to.
         active_at: When the upstream last gave a sign of life.
         retry_at: When to call again, in a retry wait.
         abandon_at: When nobody has watched for too long.
@@ -41,11 +42,22 @@ class Deadlines:
         self.abandon_at = NEVER
         self._patience = patience
         self._ends_at = now + patience.turn
+        self._tools_since = now
         self._waiting_at = now + WAITING_EVERY_SECONDS
 
     def called(self, now: float) -> None:
         """A request goes out."""
         self.called_at = self.active_at = now
+
+    def tools_began(self, now: float) -> None:
+        """The turn waits for tools from now on."""
+        self._tools_since = now
+
+    def tools_ended(self, now: float) -> None:
+        """The model is called again."""
+        self._ends_at += now - self._tools_since
+        self._waiting_at = now + WAITING_EVERY_SECONDS
+        self.called(now)
 
     def shown_waiting(self, now: float) -> None:
         """The viewers were told that there is no token yet."""
@@ -58,7 +70,7 @@ class Deadlines:
             phase: Of the turn machine.
             tools_at: The earliest deadline of an open tool call.
         """
-        return min(at for _, at in self._list(phase, tools_at))
+        return min([at for _, at in self._list(phase, tools_at)], default=NEVER)
 
     def due(self, phase: str, tools_at: float, now: float) -> Due | None:
         """Returns the most important thing that is due now."""
@@ -69,27 +81,21 @@ class Deadlines:
 
     def _list(self, phase: str, tools_at: float) -> list[tuple[Due, float]]:
         """Lists what can become due in a phase, the most important first."""
-        always: list[tuple[Due, float]] = [
-            ("abandoned", self.abandon_at),
-            ("turn_timeout", self._ends_at),
-        ]
+        abandoned: tuple[Due, float] = ("abandoned", self.abandon_at)
+        timeout: tuple[Due, float] = ("turn_timeout", self._ends_at)
+        waiting: tuple[Due, float] = ("waiting", self._waiting_at)
         match phase:
             case "connecting" | "waiting_first_token":
-                silent, waiting = self._silent_at(), self._waiting_at
-                return [*always, ("silent", silent), ("waiting", waiting)]
+                return [abandoned, timeout, ("silent", self._silent_at()), waiting]
             case "streaming":
                 idle_at = self.active_at + self._patience.idle
-                return [*always, ("upstream_stalled", idle_at)]
+                return [abandoned, timeout, ("upstream_stalled", idle_at)]
             case "retry_wait":
-                return [
-                    *always,
-                    ("retry", self.retry_at),
-                    ("waiting", self._waiting_at),
-                ]
+                return [abandoned, timeout, ("retry", self.retry_at), waiting]
             case "waiting_tools":
-                return [*always, ("tools", tools_at)]
+                return [abandoned, ("tools", tools_at)]
             case _:
-                return [("turn_timeout", NEVER)]
+                return []
 
     def _silent_at(self) -> float:
         """When a first token is overdue; comments of the upstream put it off."""

@@ -4,13 +4,18 @@ A message stands where its turn began, whatever came in between, so a strict
 upstream sees every question before its answer. Calls and results always stand in
 pairs. What was cut is gone; a turn that showed nothing leaves only its message,
 and a message that was taken back before any model call leaves nothing.
+
+A message that steers joins the turn behind the results that were all in after it
+came, else at the turn's end; if it has a turn of its own it stands there alone.
 """
 
-from collections.abc import Iterable
+import re
+from collections.abc import Collection, Iterable
 from typing import Any, Protocol
 
 import msgspec
 import orjson
+from msgspec import Raw, Struct
 
 from protocol.content import Content
 from protocol.events import (
@@ -18,7 +23,6 @@ from protocol.events import (
     DoneEvent,
     MessageEvent,
     StartEvent,
-    ToolCallEvent,
     ToolResultEvent,
     UsageEvent,
 )
@@ -27,6 +31,9 @@ BYTES_PER_TOKEN = 3
 """A low estimate, so that a prompt that is said to fit does fit."""
 
 Message = dict[str, Any]
+
+_encode = msgspec.json.Encoder().encode
+_NO_NAME = re.compile(r"[^A-Za-z0-9_-]")
 
 
 class KeptEntry(Protocol):
@@ -52,6 +59,17 @@ class KeptEntry(Protocol):
         ...
 
 
+class _Call(Struct, frozen=True, kw_only=True):
+    """What the fold reads of a `tool_call`: the arguments stay as they were written."""
+
+    turn: int
+    call: str
+    name: str
+    arguments: Raw
+    batch: int
+    upstream_id: str | None = None
+
+
 class _Segment:
     """One model call's part of a turn: text, then calls, then what steered."""
 
@@ -60,10 +78,11 @@ class _Segment:
         self.refusals: list[str] = []
         self.calls: dict[str, Message] = {}
         self.results: dict[str, str] = {}
-        self.steers: list[Message] = []
+        self.steers: list[int] = []
         self.batch: int | None = None
 
-    def messages(self, text: str) -> list[Message]:
+    def answer(self, text: str) -> list[Message]:
+        """Returns the assistant's message with its calls, and their results."""
         content = text or ("" if self.calls else "".join(self.refusals))
         out: list[Message] = []
         if content or self.calls:
@@ -74,205 +93,184 @@ class _Segment:
             note = self.results.get(call, "The call was cancelled.")
             result = {"role": "tool", "tool_call_id": made["id"], "content": note}
             out.append(result)
-        return out + self.steers
+        return out
 
 
 class _Turn:
-    def __init__(self, message: Message | None) -> None:
+    def __init__(self, message: int) -> None:
         self.message = message
         self.segments = [_Segment()]
+        self.steering: list[int] = []  # came in since the last batch of calls settled
         self.kept_bytes: int | None = None
         self.model_calls: int | None = None
         self.withdrawn = False
 
-    def messages(self) -> list[Message]:
-        if self.withdrawn:
-            return []
-        out = [] if self.message is None else [self.message]
-        left = self.kept_bytes
+    def speaking(self) -> _Segment:
+        """Returns where output goes: after calls a new model call has begun."""
+        if self.segments[-1].calls:
+            self.segments.append(_Segment())
+        return self.segments[-1]
+
+    def asking(self, batch: int) -> _Segment:
+        """Returns the segment whose calls are those of this batch."""
+        if self.segments[-1].batch not in (None, batch):
+            self.segments.append(_Segment())
+        self.segments[-1].batch = batch
+        return self.segments[-1]
+
+    def settle(self, call: str, note: str) -> None:
         for segment in self.segments:
-            text = "".join(segment.texts)
-            if left is not None:
-                kept = text.encode()[:left]
-                left -= len(kept)
-                text = kept.decode(errors="ignore")
-            out += segment.messages(text)
-        return out
+            if call in segment.calls:
+                segment.results[call] = note
+        last = self.segments[-1]
+        if last.calls.keys() == last.results.keys():
+            last.steers += self.steering
+            self.steering = []
 
 
 class PromptFold:
     """Folds entries into the turns of a prompt."""
 
-    def __init__(self) -> None:
+    def __init__(self, waiting: Collection[int] = ()) -> None:
+        """Begins with nothing; `waiting` are messages that have not had a turn."""
+        self._waiting = waiting
         self._messages: dict[int, Message] = {}
         self._turns: dict[int, _Turn] = {}
-        self._steering: list[int] = []
-        self._turn: _Turn | None = None
+        self._own: set[int] = set()  # messages with a turn of their own
 
     def add(self, entries: Iterable[KeptEntry]) -> None:
         """Takes the next entries of the log."""
         for entry in entries:
             match entry.kind:
-                case "delta":
-                    self._text(entry)
-                case "refusal":
-                    self._refusal(entry)
-                case "message" | "start" | "tool_call" | "tool_result":
-                    self._event(_decoders[entry.kind].decode(entry.body))
-                case "cut" | "usage" | "done":
-                    self._ending(_decoders[entry.kind].decode(entry.body))
+                case "message":
+                    self._message(_message(entry.body))
+                case "start":
+                    self._start(_start(entry.body))
                 case _:
-                    pass
+                    turn = self._turns.get(entry.turn)
+                    if turn is not None:
+                        _take(turn, entry)
 
     def messages(
         self, instructions: str | None, context_tokens: int | None
     ) -> list[Message]:
         """Returns the prompt, without its oldest turns where it is too long.
 
-        The newest turn always stays.
+        The newest turn always stays. A turn whose message is no longer kept is
+        left out, for it would be an answer without a question.
         """
         head: list[Message] = []
         if instructions:
             head.append({"role": "system", "content": instructions})
-        groups = [turn.messages() for turn in self._turns.values()]
+        groups = [self._group(turn) for turn in self._turns.values()]
         if context_tokens is not None:
             room = context_tokens * BYTES_PER_TOKEN - _size(head)
-            first = len(groups) - 1
-            while first > 0:
-                room -= _size(groups[first])
-                if room - _size(groups[first - 1]) < 0:
-                    break
-                first -= 1
-            groups = groups[max(first, 0) :]
+            groups = _newest(groups, room)
         for group in groups:
             head += group
         return head
 
-    def _text(self, entry: KeptEntry) -> None:
-        self._segment(entry.turn).texts.append(entry.text())
-
-    def _refusal(self, entry: KeptEntry) -> None:
-        self._segment(entry.turn).refusals.append(entry.text())
-
-    def _segment(self, number: int) -> _Segment:
-        """Returns where output goes: after calls a new model call has begun."""
-        turn = self._of(number)
-        if turn.segments[-1].calls:
-            self._join_steering(turn)
-            turn.segments.append(_Segment())
-        return turn.segments[-1]
-
-    def _of(self, number: int) -> _Turn:
-        """Returns a turn; one whose beginning is no longer kept has no message."""
-        turn = self._turns.get(number)
-        if turn is None:
-            turn = self._turns[number] = self._turn = _Turn(None)
-        return turn
-
-    def _event(
-        self, event: MessageEvent | StartEvent | ToolCallEvent | ToolResultEvent
-    ) -> None:
-        match event:
-            case MessageEvent():
-                content = _content(event.content)
-                message = {"role": "user", "content": content}
-                self._messages[event.seq] = message
-                if event.steers is not None:
-                    self._steering.append(event.seq)
-            case StartEvent():
-                if self._turn is not None:
-                    self._join_steering(self._turn, but=event.message)
-                self._steering = [s for s in self._steering if s != event.message]
-                message = self._messages.pop(event.message, None)
-                self._turn = self._turns[event.turn] = _Turn(message)
-            case ToolCallEvent():
-                made = _call(
-                    event.upstream_id or event.call, event.name, event.arguments
-                )
-                self._batch(event.turn, event.batch).calls[event.call] = made
-            case ToolResultEvent():
-                self._result(event)
-
-    def _batch(self, number: int, batch: int) -> _Segment:
-        """Returns the segment whose calls are those of this batch."""
-        turn = self._of(number)
-        last = turn.segments[-1]
-        if last.batch not in (None, batch):
-            self._join_steering(turn)
-            last = _Segment()
-            turn.segments.append(last)
-        last.batch = batch
-        return last
-
-    def _result(self, event: ToolResultEvent) -> None:
-        note = _output(event.output)
-        turn = self._of(event.turn)
-        if event.invalid is not None:
-            made = event.invalid
-            call = _call(made.upstream_id, made.name, {"invalid": made.arguments})
-            segment = self._batch(event.turn, made.batch)
-            segment.calls[event.call] = call
-            segment.results[event.call] = note
+    def _message(self, event: MessageEvent) -> None:
+        if event.seq in self._waiting:
             return
+        self._messages[event.seq] = {"role": "user", "content": _content(event.content)}
+        turn = None if event.steers is None else self._turns.get(event.steers)
+        if turn is not None:
+            turn.steering.append(event.seq)
+
+    def _start(self, event: StartEvent) -> None:
+        self._turns[event.turn] = _Turn(event.message)
+        self._own.add(event.message)
+
+    def _group(self, turn: _Turn) -> list[Message]:
+        """Returns all messages of a turn."""
+        if turn.withdrawn or turn.message not in self._messages:
+            return []
+        out = [self._messages[turn.message]]
+        left = turn.kept_bytes
         for segment in turn.segments:
-            if event.call in segment.calls:
-                segment.results[event.call] = note
+            text = "".join(segment.texts)
+            if left is not None:
+                kept = text.encode()[:left]
+                left -= len(kept)
+                text = kept.decode(errors="ignore")
+            out += segment.answer(text)
+            out += self._joined(segment.steers)
+        return out + self._joined(turn.steering)
 
-    def _ending(self, event: CutEvent | UsageEvent | DoneEvent) -> None:
-        turn = self._of(event.turn)
-        match event:
-            case CutEvent():
-                kept = event.text.bytes
-                known = turn.kept_bytes
-                turn.kept_bytes = kept if known is None else min(known, kept)
-            case UsageEvent():
-                turn.model_calls = event.model_calls
-            case DoneEvent():
-                turn.withdrawn = event.status == "interrupted" and not turn.model_calls
-
-    def join(self, messages: Iterable[int]) -> None:
-        """Puts messages that steer the running turn at its end now."""
-        wanted = set(messages)
-        if self._turn is not None:
-            self._join_steering(self._turn, only=wanted)
-
-    def _join_steering(
-        self, turn: _Turn, but: int | None = None, only: set[int] | None = None
-    ) -> None:
-        for seq in list(self._steering):
-            if seq == but or (only is not None and seq not in only):
-                continue
-            self._steering.remove(seq)
-            message = self._messages.pop(seq, None)
-            if message is not None:
-                turn.segments[-1].steers.append(message)
+    def _joined(self, messages: list[int]) -> list[Message]:
+        return [self._messages[seq] for seq in messages if seq not in self._own]
 
 
-_decoders: dict[str, msgspec.json.Decoder[Any]] = {
-    "message": msgspec.json.Decoder(MessageEvent),
-    "start": msgspec.json.Decoder(StartEvent),
-    "tool_call": msgspec.json.Decoder(ToolCallEvent),
-    "tool_result": msgspec.json.Decoder(ToolResultEvent),
-    "usage": msgspec.json.Decoder(UsageEvent),
-    "cut": msgspec.json.Decoder(CutEvent),
-    "done": msgspec.json.Decoder(DoneEvent),
-}
+_message = msgspec.json.Decoder(MessageEvent).decode
+_start = msgspec.json.Decoder(StartEvent).decode
+_tool_call = msgspec.json.Decoder(_Call).decode
+_tool_result = msgspec.json.Decoder(ToolResultEvent).decode
+_usage = msgspec.json.Decoder(UsageEvent).decode
+_cut = msgspec.json.Decoder(CutEvent).decode
+_done = msgspec.json.Decoder(DoneEvent).decode
+
+
+def _take(turn: _Turn, entry: KeptEntry) -> None:
+    """Takes an entry of a turn."""
+    match entry.kind:
+        case "delta":
+            turn.speaking().texts.append(entry.text())
+        case "refusal":
+            turn.speaking().refusals.append(entry.text())
+        case "tool_call":
+            made = _tool_call(entry.body)
+            id_ = made.upstream_id or made.call
+            call = _call(id_, made.name, bytes(made.arguments).decode())
+            turn.asking(made.batch).calls[made.call] = call
+        case "tool_result":
+            _result(turn, _tool_result(entry.body))
+        case "cut":
+            kept, known = _cut(entry.body).text.bytes, turn.kept_bytes
+            turn.kept_bytes = kept if known is None else min(known, kept)
+        case "usage":
+            turn.model_calls = _usage(entry.body).model_calls
+        case "done":
+            interrupted = _done(entry.body).status == "interrupted"
+            turn.withdrawn = interrupted and turn.model_calls == 0
+        case _:
+            pass
+
+
+def _result(turn: _Turn, event: ToolResultEvent) -> None:
+    made = event.invalid
+    if made is not None:
+        name = _NO_NAME.sub("_", made.name)[:64] or "unknown"
+        arguments = _encode({"invalid": made.arguments}).decode()
+        call = _call(made.upstream_id, name, arguments)
+        turn.asking(made.batch).calls[event.call] = call
+    turn.settle(event.call, _output(event.output))
+
+
+def _newest(groups: list[list[Message]], room: int) -> list[list[Message]]:
+    """Returns the newest groups that fit into so many bytes, at least the last."""
+    count = 0
+    for group in reversed(groups):
+        room -= _size(group)
+        if count and room < 0:
+            break
+        count += 1
+    return groups[len(groups) - count :]
 
 
 def _content(content: Content) -> Any:
     return content if isinstance(content, str) else msgspec.to_builtins(content)
 
 
-def _call(upstream_id: str, name: str, arguments: Any) -> Message:
-    text = orjson.dumps(arguments).decode()
-    function = {"name": name, "arguments": text}
+def _call(upstream_id: str, name: str, arguments: str) -> Message:
+    function = {"name": name, "arguments": arguments}
     return {"id": upstream_id, "type": "function", "function": function}
 
 
 def _output(output: Any) -> str:
     if isinstance(output, str):
         return output or "(no output)"
-    return orjson.dumps(output).decode()
+    return _encode(output).decode()
 
 
 def _size(messages: list[Message]) -> int:

@@ -1,20 +1,26 @@
-"""The open tool calls of a turn: what was asked, until when, what came back."""
+"""The tool calls of a turn: what was asked, until when, what came back."""
 
+from collections.abc import Mapping
 from typing import Any, Literal
 
-import orjson
-from msgspec import Struct
+import msgspec
+from msgspec import Raw, Struct
 
 from protocol.content import Tool
 from protocol.events import InvalidCall, ToolCallEvent, ToolResultEvent, ToolStatus
 from wsserver.engine.actions import Action, Append, AskTool
+from wsserver.engine.arguments import fault
 from wsserver.engine.deadlines import NEVER
 from wsserver.engine.model import Call
 from wsserver.engine.moments import timestamp
 
 LEAST_AFTER_REDELIVERY_SECONDS = 30.0
+INVALID_SHOWN = 2000
+"""How many characters of arguments that can't be run are kept."""
 
 Settling = Literal["accepted", "duplicate", "conflict", "late", "cancelled", "unknown"]
+
+_encode = msgspec.json.Encoder(order="sorted").encode
 
 
 class ToolTimes(Struct, frozen=True, kw_only=True):
@@ -28,67 +34,87 @@ class OpenCall(Struct, kw_only=True):
     """A call that waits for its result.
 
     Attributes:
+        arguments: The JSON text as the model wrote it.
         patience: How long from a sign of life to the deadline, in seconds.
         deadline: On the turn's monotonic clock.
         ceiling: What no progress moves the deadline beyond.
+        asked: How often a connection was asked to run it.
     """
 
     call: str
     name: str
-    arguments: Any
+    arguments: Raw
     patience: float
     deadline: float
     ceiling: float
     asked: int = 0
 
 
-class Batch:
-    """The calls of one model call, and the results of all calls of the turn."""
+class Delivery(Struct, frozen=True, kw_only=True):
+    """What a connection is told that is asked to run a call.
 
-    def __init__(self, turn: int, times: ToolTimes) -> None:
+    Attributes:
+        arguments: The JSON text as the model wrote it.
+        left_ms: How long it has from now.
+        again: Whether a connection was asked before.
+    """
+
+    name: str
+    arguments: Raw
+    left_ms: int
+    again: bool
+
+
+class Batch:
+    """The calls of one model call, and the results of all calls of the turn.
+
+    Attributes:
+        open: The calls that wait for their result, in call order.
+    """
+
+    def __init__(
+        self,
+        turn: int,
+        tools: Mapping[str, Tool],
+        times: ToolTimes,
+        max_argument_bytes: int,
+    ) -> None:
+        """Begins with none; `tools` are what the model was told of, by name."""
+        self.open: dict[str, OpenCall] = {}
         self._turn = turn
+        self._tools = tools
         self._times = times
+        self._max_argument_bytes = max_argument_bytes
         self._count = 0
         self._number = -1
         self._settled: dict[str, tuple[ToolStatus, bytes]] = {}
-        self.open: dict[str, OpenCall] = {}
 
     def call_id(self, position: int) -> str:
         """Returns the id of the call that the running model call opened there."""
         return f"call_{self._turn}.{self._count + position}"
 
-    def ask(
-        self,
-        calls: tuple[Call, ...],
-        tools: dict[str, Tool],
-        now: float,
-        wall: float,
-        max_bytes: int,
-    ) -> list[Action]:
+    def ask(self, calls: tuple[Call, ...], now: float, wall: float) -> list[Action]:
         """Opens the calls that can be run and settles those that can't."""
         self._number += 1
         actions: list[Action] = []
         for index, call in enumerate(calls):
             name = self.call_id(index)
-            fault = _fault(call, max_bytes)
-            if fault is not None:
-                actions.append(self._refuse(name, call, index, fault))
+            tool = self._tools.get(call.name)
+            wrong = fault(call, tool, self._max_argument_bytes)
+            if wrong is not None or tool is None:
+                actions.append(self._refuse(name, call, index, wrong))
                 continue
-            opened = self._open(name, call, tools.get(call.name), now)
-            actions.append(
-                Append(
-                    ToolCallEvent,
-                    {
-                        "call": name,
-                        "name": call.name,
-                        "arguments": opened.arguments,
-                        "batch": self._number,
-                        "index": index,
-                        "deadline_at": timestamp(wall + opened.deadline - now),
-                        "upstream_id": call.upstream_id,
-                    },
-                )
-            )
+            opened = self._open(name, call, tool, now)
+            members = {
+                "call": name,
+                "name": call.name,
+                "arguments": opened.arguments,
+                "batch": self._number,
+                "index": index,
+                "deadline_at": timestamp(wall + opened.deadline - now),
+                "upstream_id": call.upstream_id,
+            }
+            actions.append(Append(ToolCallEvent, members))
         self._count += len(calls)
         actions += [AskTool(name) for name in self.open]
         return actions
@@ -97,10 +123,9 @@ class Batch:
         self, call: str, status: ToolStatus, output: Any, by: str
     ) -> tuple[Settling, list[Action]]:
         """Takes the first result of a call; says what became of any other."""
-        encoded = orjson.dumps(output, option=orjson.OPT_SORT_KEYS)
         if call in self.open:
             del self.open[call]
-            self._settled[call] = (status, encoded)
+            self._settled[call] = (status, _encode(output))
             members = {"call": call, "status": status, "output": output, "by": by}
             return "accepted", [Append(ToolResultEvent, members)]
         if call not in self._settled:
@@ -114,57 +139,70 @@ class Batch:
             case "invalid":
                 return "unknown", []
             case "ok" | "error":
-                same = (first, known) == (status, encoded)
+                same = (first, known) == (status, _encode(output))
                 return ("duplicate" if same else "conflict"), []
 
     def progress(self, call: str, now: float) -> bool:
-        """Extends an open call's deadline up to its ceiling."""
+        """Extends an open call's deadline up to its ceiling; never shortens it."""
         found = self.open.get(call)
         if found is not None:
-            wanted = max(found.deadline, now + found.patience)
-            found.deadline = min(wanted, found.ceiling)
+            wanted = min(now + found.patience, found.ceiling)
+            found.deadline = max(found.deadline, wanted)
         return found is not None
 
-    def redelivered(self, call: str, now: float) -> OpenCall:
-        """Counts one more delivery, and leaves it time to be answered."""
-        found = self.open[call]
+    def deliver(self, call: str, now: float) -> Delivery | None:
+        """Counts a delivery of a call; None when it is not open.
+
+        After the first one, leaves it time to be answered.
+        """
+        found = self.open.get(call)
+        if found is None:
+            return None
         if found.asked:
             least = now + LEAST_AFTER_REDELIVERY_SECONDS
             found.deadline = max(found.deadline, least)
         found.asked += 1
-        return found
+        return Delivery(
+            name=found.name,
+            arguments=found.arguments,
+            left_ms=max(0, int((found.deadline - now) * 1000)),
+            again=found.asked > 1,
+        )
 
     def expire(self, now: float) -> list[Action]:
         """Settles the calls whose deadline has passed."""
         late = [name for name, call in self.open.items() if call.deadline <= now]
-        actions: list[Action] = []
-        for name in late:
-            note = "The tool did not answer in time."
-            actions += self.settle(name, "timeout", note, "server")[1]
-        return actions
+        return self._settle_all(late, "timeout", "The tool did not answer in time.")
 
     def cancel(self) -> list[Action]:
         """Settles all open calls as cancelled."""
-        actions: list[Action] = []
-        for name in list(self.open):
-            note = "The call was cancelled before it gave a result."
-            actions += self.settle(name, "cancelled", note, "server")[1]
-        return actions
+        note = "The call was cancelled before it gave a result."
+        return self._settle_all(list(self.open), "cancelled", note)
 
     def deadline(self) -> float:
         """Returns the earliest deadline of an open call, infinity for none."""
-        return min((call.deadline for call in self.open.values()), default=NEVER)
+        return min([call.deadline for call in self.open.values()], default=NEVER)
 
-    def _open(self, name: str, call: Call, tool: Tool | None, now: float) -> OpenCall:
-        patience: float | None = self._times.default
-        if tool is not None and tool.timeout_s is None:
-            patience = self._times.ceiling
-        elif tool is not None and isinstance(tool.timeout_s, int | float):
-            patience = min(tool.timeout_s, self._times.ceiling)
+    def _settle_all(
+        self, calls: list[str], status: ToolStatus, note: str
+    ) -> list[Action]:
+        actions: list[Action] = []
+        for call in calls:
+            actions += self.settle(call, status, note, "server")[1]
+        return actions
+
+    def _open(self, name: str, call: Call, tool: Tool, now: float) -> OpenCall:
+        match tool.timeout_s:
+            case None:
+                patience = self._times.ceiling
+            case float() | int():
+                patience = min(tool.timeout_s, self._times.ceiling)
+            case _:
+                patience = self._times.default
         opened = OpenCall(
             call=name,
             name=call.name,
-            arguments=orjson.loads(call.arguments),
+            arguments=Raw(call.arguments.strip().encode()),
             patience=patience,
             deadline=now + patience,
             ceiling=now + self._times.ceiling,
@@ -172,25 +210,19 @@ class Batch:
         self.open[name] = opened
         return opened
 
-    def _refuse(self, name: str, call: Call, index: int, fault: str) -> Append:
+    def _refuse(self, name: str, call: Call, index: int, wrong: str | None) -> Append:
         self._settled[name] = ("invalid", b"")
-        invalid = InvalidCall(
-            name=call.name,
-            arguments=call.arguments[:2000],
-            batch=self._number,
-            index=index,
-            upstream_id=call.upstream_id,
-        )
-        members = {"call": name, "status": "invalid", "output": fault, "by": "server"}
-        return Append(ToolResultEvent, members | {"invalid": invalid})
-
-
-def _fault(call: Call, max_bytes: int) -> str | None:
-    """Says, for the model, why a call can't be run; None when it can."""
-    if not call.name:
-        return "The call names no tool; it was not run."
-    if not call.valid:
-        return "The arguments are not valid JSON; the tool was not run."
-    if len(call.arguments.encode()) > max_bytes:
-        return f"The arguments are longer than {max_bytes} bytes; the tool was not run."
-    return None
+        members = {
+            "call": name,
+            "status": "invalid",
+            "output": wrong,
+            "by": "server",
+            "invalid": InvalidCall(
+                name=call.name,
+                arguments=call.arguments[:INVALID_SHOWN],
+                batch=self._number,
+                index=index,
+                upstream_id=call.upstream_id,
+            ),
+        }
+        return Append(ToolResultEvent, members)

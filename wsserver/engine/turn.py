@@ -11,32 +11,27 @@ the log's numbers; the runner in `wsserver.turns` appends what it decides.
     any -> ended
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 import orjson
-from msgspec import Struct
 
-from protocol.codes import ERRORS
 from protocol.content import Tool
 from protocol.control import Phase
-from protocol.events import (
-    CutEvent,
-    Reason,
-    Status,
-    TurnErrorEvent,
-    UsageEvent,
-)
+from protocol.events import CutEvent, Reason
+from wsserver.engine import ending
 from wsserver.engine.actions import (
     Action,
     Append,
-    AppendDone,
     AppendText,
     CallModel,
     CloseModel,
     ShowWaiting,
 )
-from wsserver.engine.deadlines import NEVER, Deadlines, Patience
+from wsserver.engine.answer import AnswerCheck
+from wsserver.engine.deadlines import NEVER, Deadlines
+from wsserver.engine.ending import Ending
+from wsserver.engine.limits import TurnLimits
 from wsserver.engine.model import (
     CallFragment,
     Failure,
@@ -48,37 +43,10 @@ from wsserver.engine.model import (
 )
 from wsserver.engine.retry import next_attempt
 from wsserver.engine.timing import Stopwatch
-from wsserver.engine.tools import Batch, Settling, ToolTimes
+from wsserver.engine.tools import Batch, Settling
 from wsserver.engine.usage import Tally
 
 _KINDS: dict[type, str] = {Text: "delta", Reasoning: "reasoning", Refusal: "refusal"}
-
-
-class TurnLimits(Struct, frozen=True, kw_only=True):
-    """What a turn may take.
-
-    Attributes:
-        patience: How long it waits.
-        tool_times: How long tool calls may take.
-        turn_bytes: Text of all kinds together, in UTF-8.
-        rounds: Model calls that may ask for tools.
-        calls: Tool calls in all.
-        call_bytes: Arguments of one call.
-    """
-
-    patience: Patience = Patience()
-    tool_times: ToolTimes = ToolTimes()
-    turn_bytes: int = 4 * 2**20
-    rounds: int = 16
-    calls: int = 64
-    call_bytes: int = 131_072
-
-
-class _Ending(Struct, frozen=True, kw_only=True):
-    status: Status
-    reason: Reason | None = None
-    finish_reason: str | None = None
-    error: Failure | None = None
 
 
 class Turn:
@@ -86,120 +54,142 @@ class Turn:
 
     Attributes:
         phase: Where it is.
-        shown: Whether the model call under way has shown anything.
+        calling: Whether a model call is under way whose end was not seen yet.
+        tools: Its tool calls; results are for `tool_result`.
     """
 
     def __init__(
         self,
         *,
         turn: int,
-        tools: dict[str, Tool],
+        tools: Mapping[str, Tool],
+        response_schema: dict[str, Any] | None = None,
         limits: TurnLimits,
         accepted_at: float,
         now: float,
     ) -> None:
+        """Begins in `connecting`: the first model call is due.
+
+        Args:
+            turn: Its number, for the calls' ids.
+            tools: What the model is told of, by name.
+            response_schema: What a complete answer has to fit.
+            limits: What it may take.
+            accepted_at: When its message was in the log, on the clock of `now`.
+            now: When it starts.
+        """
         self.phase: Phase | Literal["stopping", "ended"] = "connecting"
-        self.shown = False
+        self.calling = False
         self._limits = limits
-        self._tools = tools
-        self._batch = Batch(turn, limits.tool_times)
+        self.tools = Batch(turn, tools, limits.tool_times, limits.call_bytes)
+        self._answer = AnswerCheck(response_schema)
         self._watch = Stopwatch(accepted_at=accepted_at, started_at=now)
         self._tally = Tally()
         self._deadlines = Deadlines(limits.patience, now)
         self._waiting_since = accepted_at
+        self._shown = False  # whether this model call has shown anything
         self._attempt = 0
         self._rounds = 0
         self._calls = 0
         self._bytes = 0
-        self._ending: _Ending | None = None
+        self._was_cut = False
+        self._ending: Ending | None = None
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether it ends, or has ended, because somebody wanted it to."""
+        return self._ending is not None and self._ending.status == "interrupted"
+
+    @property
+    def first_token_seconds(self) -> float | None:
+        """Time to first token, None while there is none."""
+        return self._watch.first_token_seconds
 
     # The model
 
     def called(self, prompt_bytes: int, now: float) -> None:
         """The request goes out; answers a `CallModel`."""
-        self.phase = "connecting"
-        self.shown = False
-        self._deadlines.called(now)
+        assert self.phase == "connecting", "a model call has to be due"
+        self.calling = True
+        self._shown = False
         self._attempt += 1
+        self._answer.begin()
+        self._deadlines.called(now)
         self._tally.called(prompt_bytes)
         self._watch.called(now)
 
     def connected(self, now: float) -> None:
         """The upstream answered with headers."""
-        if self.phase == "connecting":
+        if self.calling and self.phase == "connecting":
             self.phase = "waiting_first_token"
             self._deadlines.active_at = now
 
-    def feed(
-        self, events: Sequence[ModelEvent], now: float, wall: float, jitter: float
-    ) -> list[Action]:
-        """Takes what one read of the upstream held; neighbours become one."""
-        self._deadlines.active_at = now
-        if self.phase in ("stopping", "ended") or not events:
+    def feed(self, events: Sequence[ModelEvent], now: float) -> list[Action]:
+        """Takes what one read of the upstream held; neighbours become one.
+
+        A `Finished` among them is for `finished`.
+        """
+        if not self.calling or self.phase == "stopping":
             return []
+        self._deadlines.active_at = now
         actions: list[Action] = []
         kind = ""
         texts: list[str] = []
         for event in events:
-            if isinstance(event, Text | Reasoning | Refusal):
-                found = _KINDS[type(event)]
-                if found != kind and texts:
-                    self._text(actions, kind, texts, now)
-                    texts = []
-                kind = found
-                texts.append(event.text)
-                continue
-            if texts:
+            found = _KINDS.get(type(event), "")
+            if texts and found != kind:
                 self._text(actions, kind, texts, now)
                 texts = []
+            kind = found
             if isinstance(event, CallFragment):
                 self._fragment(actions, event, now)
-            else:
-                actions += self._finished(event, now, wall, jitter)
+            elif not isinstance(event, Finished):
+                texts.append(event.text)
         if texts:
             self._text(actions, kind, texts, now)
-        if self._bytes > self._limits.turn_bytes and self._ending is None:
-            actions += self._too_large(now)
+        if self._bytes > self._limits.turn_bytes:
+            actions += self.fail(ending.too_large(self._limits.turn_bytes), now)
         return actions
+
+    def finished(
+        self, end: Finished, now: float, wall: float, jitter: float
+    ) -> list[Action]:
+        """Takes the end of the model call's stream."""
+        if not self.calling or self.phase == "stopping":
+            return []
+        self._call_over()
+        failure = end.failure
+        if end.reason == "error" and failure is not None and not self._shown:
+            self._tally.refused(end.usage)
+            return self._failed(failure, now, jitter)
+        self._tally.ended(end.usage)
+        if end.reason == "tool_calls" and end.calls:
+            return self._ask(end, now, wall)
+        how = ending.finished(end.reason, end.upstream_reason, failure)
+        misfit = self._answer.misfit() if how.status == "completed" else None
+        if misfit is not None:
+            how = ending.failed(misfit)
+        return self._end(how, now)
 
     def refused(self, failure: Failure, now: float, jitter: float) -> list[Action]:
         """There was no stream, and the call is closed."""
-        self._tally.refused()
+        if not self.calling:
+            return []
+        self._call_over()
+        self._tally.refused(None)
         if self.phase == "stopping":
             return self.closed(now)
         return self._failed(failure, now, jitter)
 
     def closed(self, now: float) -> list[Action]:
         """The model call is closed; answers a `CloseModel`."""
+        if self.phase == "ended":
+            return []
         assert self._ending is not None, "closed without having been stopped"
+        self._call_over()
         return self._end(self._ending, now)
 
     # Tools
-
-    def open_calls(self) -> list[str]:
-        """Returns the ids of calls that wait for their result, in call order."""
-        return list(self._batch.open)
-
-    def deliver(self, call: str, now: float) -> "tuple[str, Any, int, bool] | None":
-        """Counts a delivery of an open call.
-
-        Returns its name, arguments, time left in milliseconds and whether it
-        was delivered before; None when it is not open.
-        """
-        if call not in self._batch.open:
-            return None
-        opened = self._batch.redelivered(call, now)
-        left = max(0, int((opened.deadline - now) * 1000))
-        return opened.name, opened.arguments, left, opened.asked > 1
-
-    def tool_of(self, call: str) -> str | None:
-        """Returns the name of an open call's tool."""
-        opened = self._batch.open.get(call)
-        return None if opened is None else opened.name
-
-    def knows(self, name: str) -> bool:
-        """Whether the model was told of a tool of that name."""
-        return name in self._tools
 
     def tool_result(
         self,
@@ -210,12 +200,8 @@ class Turn:
         now: float,
     ) -> tuple[Settling, list[Action]]:
         """Takes a result."""
-        outcome, actions = self._batch.settle(call, status, output, by)
+        outcome, actions = self.tools.settle(call, status, output, by)
         return outcome, actions + self._continue(now)
-
-    def tool_progress(self, call: str, now: float) -> bool:
-        """Extends a call's deadline; False when the call is not open."""
-        return self._batch.progress(call, now)
 
     # Stopping
 
@@ -227,24 +213,29 @@ class Turn:
         now: float,
         cut: dict[str, Any] | None = None,
     ) -> list[Action]:
-        """Ends the turn before its time; `cut` holds a `cut` event's members."""
-        if self.phase in ("stopping", "ended"):
+        """Ends the turn before its time.
+
+        The first reason wins. `cut` holds members of a `cut` event, which is
+        appended unless there was one, also when the turn is stopping already.
+        """
+        if self.phase == "ended":
             return []
         actions: list[Action] = []
-        if cut is not None:
+        if cut is not None and not self._was_cut:
+            self._was_cut = True
             actions.append(Append(CutEvent, {"by": by, **cut}))
-        interrupted = reason in ("by_client", "abandoned", "superseded")
-        ending = _Ending(
-            status="interrupted" if interrupted else "incomplete", reason=reason
-        )
-        self._watch.stopped(now)
-        return actions + self._close(ending, now)
+        if self.phase == "stopping":
+            return actions
+        how = ending.stopped(reason)
+        if how.status == "interrupted":
+            self._watch.stopped(now)
+        return actions + self._close(how, now)
 
     def fail(self, failure: Failure, now: float) -> list[Action]:
         """Ends the turn because the server can't go on with it."""
         if self.phase in ("stopping", "ended"):
             return []
-        return self._close(_Ending(status="failed", error=failure), now)
+        return self._close(ending.failed(failure), now)
 
     def detached(self, grace_seconds: float | None, now: float) -> None:
         """The last viewer is gone; None means that nobody minds."""
@@ -259,39 +250,28 @@ class Turn:
 
     def deadline(self) -> float:
         """Returns when `time` has something to do, at the latest."""
-        return self._deadlines.next(self.phase, self._batch.deadline())
+        return self._deadlines.next(self.phase, self.tools.deadline())
 
     def time(self, now: float) -> list[Action]:
         """Does what is due."""
-        match self._deadlines.due(self.phase, self._batch.deadline(), now):
+        match self._deadlines.due(self.phase, self.tools.deadline(), now):
             case "abandoned" | "turn_timeout" | "upstream_stalled" as reason:
                 return self.stop(reason=reason, by="server", now=now)
             case "silent":
-                return self._silent(now)
+                waited = now - self._deadlines.called_at
+                return self.fail(ending.silent(waited), now)
             case "retry":
                 self.phase = "connecting"
+                self._deadlines.called(now)
                 return [CallModel()]
             case "tools":
-                return self._batch.expire(now) + self._continue(now)
+                return self.tools.expire(now) + self._continue(now)
             case "waiting":
                 return self._show_waiting(now)
             case None:
                 return []
 
-    @property
-    def first_token_seconds(self) -> float | None:
-        """Time to first token, None while there is none."""
-        return self._watch.first_token_seconds
-
     # Inside
-
-    def _silent(self, now: float) -> list[Action]:
-        failure = Failure(
-            code="upstream_timeout",
-            message=f"The model gave no token within {now - self._deadlines.called_at:.0f} s.",
-            retryable=True,
-        )
-        return self.fail(failure, now)
 
     def _show_waiting(self, now: float) -> list[Action]:
         assert self.phase not in ("stopping", "ended"), "nothing is due any more"
@@ -299,133 +279,84 @@ class Turn:
         elapsed = int((now - self._waiting_since) * 1000)
         return [ShowWaiting(self.phase, elapsed)]
 
-    def _token(self, count: int, size: int, now: float) -> None:
-        self.shown = True
-        self.phase = "streaming"
-        self._bytes += size
-        self._tally.fragment(count, size)
-        self._watch.token(now)
-
     def _text(
         self, actions: list[Action], kind: str, texts: list[str], now: float
     ) -> None:
         text = texts[0] if len(texts) == 1 else "".join(texts)
-        self._token(len(texts), len(text.encode()), now)
+        self._token(len(texts), text, now)
+        if kind == "delta":
+            self._answer.add(text)
+        elif kind == "refusal":
+            self._answer.refuse()
         actions.append(AppendText(kind, text))
 
     def _fragment(self, actions: list[Action], event: CallFragment, now: float) -> None:
         if not event.text and not event.name:
             return
-        self._token(1, len(event.text.encode()), now)
+        self._token(1, event.text, now)
         if event.text:
-            call = self._batch.call_id(event.position)
-            attrs = b'"call":"%b","name":%b,' % (
-                call.encode(),
-                orjson.dumps(event.name),
-            )
+            call = self.tools.call_id(event.position).encode()
+            attrs = b'"call":"%b","name":%b,' % (call, orjson.dumps(event.name))
             actions.append(AppendText("tool_delta", event.text, attrs))
 
-    def _finished(
-        self, end: Finished, now: float, wall: float, jitter: float
-    ) -> list[Action]:
-        self._tally.ended(end.usage)
+    def _token(self, count: int, text: str, now: float) -> None:
+        size = len(text) if text.isascii() else len(text.encode())
+        self._shown = True
+        self.phase = "streaming"
+        self._bytes += size
+        self._tally.fragment(count, size)
+        self._watch.token(now)
+
+    def _call_over(self) -> None:
+        self.calling = False
         self._watch.call_ended()
-        match end.reason:
-            case "error":
-                failure = end.failure or Failure(
-                    code="upstream_error",
-                    message="The model failed without saying why.",
-                    retryable=False,
-                )
-                return self._failed(failure, now, jitter)
-            case "tool_calls" if end.calls:
-                return self._ask(end, now, wall)
-            case "stop" | "tool_calls":
-                ending = _Ending(status="completed")
-            case "length":
-                ending = _Ending(status="incomplete", reason="max_output_tokens")
-            case "content_filter":
-                ending = _Ending(status="incomplete", reason="content_filter")
-            case "incomplete":
-                ending = _Ending(status="incomplete", reason="upstream_truncated")
-        return self._end(ending, now, finish_reason=end.upstream_reason)
 
     def _ask(self, end: Finished, now: float, wall: float) -> list[Action]:
+        limits = self._limits
         self._rounds += 1
         self._calls += len(end.calls)
-        if self._rounds > self._limits.rounds or self._calls > self._limits.calls:
-            failure = Failure(
-                code="too_many_tool_rounds",
-                message=f"The model asked for tools {self._rounds} times"
-                f" ({self._calls} calls); {self._limits.rounds} times and"
-                f" {self._limits.calls} calls are allowed in a turn.",
-                retryable=False,
-            )
-            return self._end(_Ending(status="failed", error=failure), now)
+        if self._rounds > limits.rounds or self._calls > limits.calls:
+            most = f"{limits.rounds} times and {limits.calls} calls"
+            failure = ending.too_many_rounds(self._rounds, self._calls, most)
+            return self._end(ending.failed(failure), now)
         self.phase = "waiting_tools"
         self._watch.tools_began(now)
-        limit = self._limits.call_bytes
-        actions = self._batch.ask(end.calls, self._tools, now, wall, limit)
-        return actions + self._continue(now)
+        self._deadlines.tools_began(now)
+        return self.tools.ask(end.calls, now, wall) + self._continue(now)
 
     def _continue(self, now: float) -> list[Action]:
         """Calls the model again once all calls of the batch have settled."""
-        if self.phase != "waiting_tools" or self._batch.open:
+        if self.phase != "waiting_tools" or self.tools.open:
             return []
         self._watch.tools_ended(now)
+        self._deadlines.tools_ended(now)
+        self._waiting_since = now
         self._attempt = 0
         self.phase = "connecting"
-        self._deadlines.called(now)
         return [CallModel()]
 
     def _failed(self, failure: Failure, now: float, jitter: float) -> list[Action]:
-        if not self.shown:
+        if not self._shown:
             wait = next_attempt(failure, self._attempt, jitter=jitter)
             if wait is not None:
                 self.phase = "retry_wait"
                 self._deadlines.retry_at = now + wait
                 return []
-        return self._end(_Ending(status="failed", error=failure), now)
+        return self._end(ending.failed(failure), now)
 
-    def _too_large(self, now: float) -> list[Action]:
-        failure = Failure(
-            code="response_too_large",
-            message=f"The answer is longer than {self._limits.turn_bytes} bytes.",
-            retryable=False,
-        )
-        return self.fail(failure, now)
-
-    def _close(self, ending: _Ending, now: float) -> list[Action]:
+    def _close(self, how: Ending, now: float) -> list[Action]:
         """Ends the turn once a model call that is under way is closed."""
-        actions = self._batch.cancel()
+        actions = self.tools.cancel()
         if self.phase in ("connecting", "waiting_first_token", "streaming"):
             self.phase = "stopping"
-            self._ending = ending
+            self._ending = how
             return [*actions, CloseModel()]
-        return actions + self._end(ending, now)
+        return actions + self._end(how, now)
 
-    def _end(
-        self, ending: _Ending, now: float, finish_reason: str | None = None
-    ) -> list[Action]:
+    def _end(self, how: Ending, now: float) -> list[Action]:
         self.phase = "ended"
-        self._ending = ending
+        self._ending = how
         self._tally.ended(None)
-        if ending.status == "interrupted":
+        if how.status == "interrupted":
             self._tally.estimated = True
-        actions: list[Action] = [Append(UsageEvent, self._tally.members())]
-        if ending.error is not None:
-            wait = ending.error.retry_after_s
-            members = {
-                "code": ending.error.code,
-                "message": ending.error.message,
-                "retryable": ending.error.retryable and ending.error.code in ERRORS,
-                "retry_after_ms": None if wait is None else int(wait * 1000),
-            }
-            actions.append(Append(TurnErrorEvent, members))
-        done = {
-            "status": ending.status,
-            "reason": ending.reason,
-            "finish_reason": finish_reason,
-            "timing": self._watch.timing(now, self._tally.output_tokens),
-        }
-        return [*actions, AppendDone(done)]
+        return ending.closing(how, self._tally, self._watch, now)

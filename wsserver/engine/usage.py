@@ -11,7 +11,12 @@ BYTES_PER_TOKEN = 4
 
 
 class Tally:
-    """Adds up model calls; a report within one call replaces, never adds."""
+    """Adds up model calls.
+
+    Attributes:
+        model_calls: How many requests went out, those made again too.
+        estimated: Whether some of the numbers are.
+    """
 
     def __init__(self) -> None:
         self.model_calls = 0
@@ -37,9 +42,12 @@ class Tally:
         self._fragments += count
         self._bytes += size
 
-    def refused(self) -> None:
-        """The upstream gave no stream: the call cost nothing."""
-        self._open = False
+    def refused(self, usage: Usage | None) -> None:
+        """The call failed with nothing shown: it cost what was reported, or nothing."""
+        if usage is None:
+            self._open = False
+        else:
+            self.ended(usage)
 
     def ended(self, usage: Usage | None) -> None:
         """The call is over, with the upstream's report if there was one."""

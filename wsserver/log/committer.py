@@ -5,6 +5,7 @@ wait for "stored before seen" is one write, whatever the load.
 """
 
 from collections.abc import Callable
+from itertools import chain
 from typing import Protocol
 
 import anyio
@@ -40,6 +41,8 @@ class Committer:
     Attributes:
         failing: Whether the last commit failed; it is tried again until it
             succeeds, and nothing that was appended is lost meanwhile.
+        on_failure: Called after each commit that failed.
+        on_commit: Called with each log that a commit has written.
     """
 
     def __init__(
@@ -57,11 +60,13 @@ class Committer:
         self._wall = wall
         self._metrics = metrics
         self._due: dict[str, ConversationLog] = {}
-        self._deletes: dict[str, anyio.Event] = {}
+        self._deletes: dict[str, list[anyio.Event]] = {}
+        self._deleting: dict[str, list[anyio.Event]] = {}  # in the commit under way
         self._work = anyio.Event()
         self._round = anyio.Event()  # set when the commit under way has ended
         self._busy = False
-        self._hurry = False
+        self._urgent = anyio.Event()  # set when somebody waits for the next commit
+        self._flushing = 0
         self.on_failure: Callable[[], None] = lambda: None
         self.on_commit: Callable[[ConversationLog], None] = lambda _: None
 
@@ -72,21 +77,36 @@ class Committer:
         self._due[conversation.key] = conversation
         self._work.set()
 
-    async def delete(self, key: str) -> None:
-        """Removes a conversation from the store; returns when it is gone."""
+    def discard(self, key: str) -> anyio.Event:
+        """Lets a conversation go from the store; the event says that it has gone."""
         self._due.pop(key, None)
-        gone = self._deletes.setdefault(key, anyio.Event())
+        gone = anyio.Event()
+        self._deletes.setdefault(key, []).append(gone)
         self._work.set()
+        return gone
+
+    async def delete(self, key: str) -> None:
+        """Removes a conversation from the store; returns when it is gone.
+
+        It will go even if the caller is cancelled.
+        """
+        gone = self.discard(key)
+        self._urgent.set()
         await gone.wait()
+
+    def deletes(self, key: str) -> bool:
+        """Whether what the store has under a key is about to go."""
+        return key in self._deletes or key in self._deleting
 
     async def flush(self) -> None:
         """Waits until the store has everything that was appended so far."""
-        self._hurry = True
+        self._flushing += 1
+        self._urgent.set()
         try:
             while self._due or self._deletes or self._busy:
                 await self._round.wait()
         finally:
-            self._hurry = False
+            self._flushing -= 1
 
     async def run(self) -> None:
         """Commits for ever; cancel it after `flush`."""
@@ -96,49 +116,65 @@ class Committer:
                 self._work = anyio.Event()
                 await self._work.wait()
             began = anyio.current_time()
+            if not self._flushing:
+                self._urgent = anyio.Event()
             if await self._commit(began):
                 delay = RETRY_FIRST_SECONDS
-                rest = self._interval - (anyio.current_time() - began)
-                if rest > 0 and not self._hurry:
-                    await anyio.sleep(rest)
+                await self._rest(self._interval - (anyio.current_time() - began))
             else:
                 await anyio.sleep(delay)
                 delay = min(2 * delay, RETRY_MOST_SECONDS)
 
+    async def _rest(self, seconds: float) -> None:
+        """Lets some more come in, unless somebody waits for the next commit."""
+        if seconds > 0:
+            with anyio.move_on_after(seconds):
+                await self._urgent.wait()
+
     async def _commit(self, began: float) -> bool:
+        """Writes all that is due, or nothing; says which."""
         logs, self._due = self._due, {}
-        deletes, self._deletes = self._deletes, {}
+        self._deleting, self._deletes = self._deletes, {}
         self._busy = True
         pairs = [(entry, entry.take_write()) for entry in logs.values()]
         writes = [write for _, write in pairs]
-        writes += [Write(key=key, delete=True) for key in deletes]
+        writes += [Write(key=key, delete=True) for key in self._deleting]
         try:
             with anyio.CancelScope(shield=True):
                 await self._store.commit(writes, self._wall())
         except StoreError as error:
-            for key, conversation in logs.items():
-                if not conversation.deleted:
-                    conversation.not_committed()
-                    self._due.setdefault(key, conversation)
-            self._deletes = deletes | self._deletes
-            self._metrics.commit_failed()
-            if not self.failing:
-                log.warning("store_failing", error=str(error))
-            self.failing = True
-            self.on_failure()
+            self._failed(logs, error)
             return False
         finally:
             self._busy = False
             self._round.set()
             self._round = anyio.Event()
-        if self.failing:
-            log.warning("store_works_again")
-            self.failing = False
-        for conversation, write in pairs:
-            conversation.committed(write)
-            self.on_commit(conversation)
-        for gone in deletes.values():
-            gone.set()
+        self._succeeded(pairs)
         seconds = anyio.current_time() - began
         self._metrics.commit(seconds, sum(len(write.entries) for write in writes))
         return True
+
+    def _failed(self, logs: dict[str, ConversationLog], error: StoreError) -> None:
+        for key, conversation in logs.items():
+            if not conversation.deleted:
+                conversation.not_committed()
+                self._due.setdefault(key, conversation)
+        for key, waiting in self._deleting.items():
+            self._deletes.setdefault(key, []).extend(waiting)
+        self._deleting = {}
+        self._metrics.commit_failed()
+        if not self.failing:
+            log.warning("store_failing", error=str(error))
+        self.failing = True
+        self.on_failure()
+
+    def _succeeded(self, pairs: list[tuple[ConversationLog, Write]]) -> None:
+        if self.failing:
+            log.warning("store_works_again")
+            self.failing = False
+        deleted, self._deleting = self._deleting, {}
+        for conversation, write in pairs:
+            conversation.committed(write)
+            self.on_commit(conversation)
+        for gone in chain.from_iterable(deleted.values()):
+            gone.set()

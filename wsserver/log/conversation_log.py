@@ -1,13 +1,11 @@
-"""One conversation's log in memory: its newest entries, and who follows them.
+"""One conversation's log in memory: it numbers what is appended, and who follows it.
 
-The log numbers what is appended and keeps a *tail* of entries; older ones are in
-the store. It decides what the next commit writes (`take_write`) and what becomes
-visible after it (`committed`); `wsserver.log.committer` does the writing.
+The log keeps a *tail* of entries; older ones are in the store. It decides what the
+next commit writes (`take_write`) and what becomes visible after it (`committed`);
+`wsserver.log.committer` does the writing.
 """
 
-from bisect import bisect_right
 from collections.abc import Callable, Sequence
-from operator import attrgetter
 from typing import Any, TypeVar
 
 import anyio
@@ -16,14 +14,17 @@ import msgspec
 from protocol.events import Event
 from wsserver.log.entry import MAX_MERGED_BYTES, Entry, compact, text_entry
 from wsserver.log.store import Meta, Receipt, Store, Write
+from wsserver.log.tail import Tail, cut
 
 E = TypeVar("E", bound=Event)
 
 SEAL_AFTER = 256
-"""How many single entries the tail holds before the older ones are joined: an
-entry costs about 150 bytes, a number in a joined one 4 bytes and its text."""
+"""How many single entries the tail holds before they are joined: an entry costs
+about 150 bytes, a number in a joined one 4 bytes and its text."""
 
-_seq = attrgetter("seq")
+IDLE_TAIL_BYTES = 2**23
+"""How much of a tail stays in memory while no turn runs: about two whole turns."""
+
 _encode = msgspec.json.Encoder().encode
 
 
@@ -36,8 +37,6 @@ class ConversationLog:
         epoch: Changes only if the log may have lost continuity.
         head: The last number.
         oldest: The first number that is kept; `head + 1` when none is.
-        state: The engine's snapshot that goes down with the next commit.
-        live: Whether a turn runs or a message waits, as of `state`.
         deleted: Whether it is gone.
     """
 
@@ -49,6 +48,16 @@ class ConversationLog:
         dirty: Callable[["ConversationLog"], None],
         snapshot: Callable[[], tuple[bytes, bool]],
     ) -> None:
+        """Makes a log with nothing of it in memory yet.
+
+        Args:
+            key: See the attributes.
+            meta: What the store knows of it.
+            store: Where older entries are read.
+            dirty: Told when there is something to commit.
+            snapshot: Returns the engine's state, encoded, and whether a turn runs
+                or a message waits; both go down with each commit.
+        """
         self.key = key
         self.conversation = key.rpartition("/")[2]
         self.epoch = meta.epoch
@@ -58,12 +67,10 @@ class ConversationLog:
         self._store = store
         self._visible_at_once = not store.durable
         self._committed = meta.head  # the last number in the store
-        self._floor = meta.head  # the tail holds floor + 1 ... head
-        self._tail: list[Entry] = []
-        self._loose = 0  # entries appended since the tail was last joined
+        self._tail = Tail(meta.head)
         self._receipts: list[Receipt] = []
         self._compact_from = meta.head + 1  # first number of rows not yet compacted
-        self._compact_due = False
+        self._compact_through = 0  # rows up to this number are to be compacted
         self._keep_from = meta.head + 1  # the tail is not dropped from here on
         self._trim_through = 0
         self._dirty = dirty
@@ -94,12 +101,15 @@ class ConversationLog:
     def adopt(self, entries: Sequence[Entry]) -> None:
         """Appends entries that were numbered elsewhere; only to an empty log."""
         assert self.head == 0, "only an empty log adopts entries"
+        if not entries:
+            return
+        first = entries[0].first
+        self.oldest = self._compact_from = self._keep_from = first
+        self._committed = first - 1
+        self._tail = Tail(first - 1)
         for entry in entries:
-            if self.head == 0:
-                self.oldest = entry.first
-                self._floor = self._committed = entry.first - 1
-                self._compact_from = self._keep_from = entry.first
             self._add(entry)
+        self.compact_soon()
 
     def remember(self, receipt: Receipt) -> None:
         """Keeps a command's receipt with the next commit."""
@@ -112,13 +122,13 @@ class ConversationLog:
             self._is_dirty = True
             self._dirty(self)
 
-    def turn_began(self, first: int) -> None:
-        """Keeps the tail from the turn's first number on, until the next turn."""
+    def keep_from(self, first: int) -> None:
+        """Keeps the tail from this number on, until told another."""
         self._keep_from = first
 
     def compact_soon(self) -> None:
         """Joins, with the next commit, all rows since the last compaction."""
-        self._compact_due = True
+        self._compact_through = self.head
         self.touch()
 
     def trim(self, through: int) -> None:
@@ -128,8 +138,7 @@ class ConversationLog:
         self.touch()
 
     def _add(self, entry: Entry) -> None:
-        self._tail.append(entry)
-        self._loose += 1
+        self._tail.add(entry)
         self.head = entry.seq
         if not self._is_dirty:
             self._is_dirty = True
@@ -148,7 +157,8 @@ class ConversationLog:
     def subscribe(self, wake: Callable[[], None]) -> None:
         """Calls `wake` when `stored` moved or the log was deleted.
 
-        A wake-up carries nothing; it may come without cause.
+        A wake-up carries nothing and may come without cause. It must neither
+        subscribe nor unsubscribe anybody.
         """
         self._wakes.add(wake)
 
@@ -161,16 +171,16 @@ class ConversationLog:
 
         Stops once the bodies exceed `max_bytes`.
         """
-        stored = self.stored
+        stored = self.head if self._visible_at_once else self._committed
         if after >= stored:
             return []
-        if after < self._floor:
-            return None
         tail = self._tail
-        last = tail[-1]
+        if after < tail.floor:
+            return None
+        last = tail.entries[-1]
         if last.first == after + 1 and last.seq <= stored:
             return [last]
-        return _take(tail, after, stored, max_bytes)
+        return cut(tail.entries, after, stored, max_bytes)
 
     async def fetch(self, after: int, max_bytes: int) -> list[Entry]:
         """Returns the same from the store.
@@ -181,7 +191,7 @@ class ConversationLog:
         after = max(after, self.oldest - 1)
         through = self._committed
         rows = await self._store.read(self.key, after, max_bytes)
-        return _take(rows, after, through, max_bytes)
+        return cut(rows, after, through, max_bytes)
 
     async def until_stored(self, seq: int) -> None:
         """Waits until the store has everything up to `seq`, or the log is gone."""
@@ -195,23 +205,27 @@ class ConversationLog:
 
     def tail(self, first: int) -> list[Entry]:
         """Returns what memory holds from `first` on, stored or not."""
-        return _take(self._tail, max(first - 1, self._floor), self.head, 2**62)
+        return cut(self._tail.entries, first - 1, self.head)
 
-    async def whole(self, max_bytes: int) -> "list[Entry]":
-        """Returns all kept entries, stored or not, in order.
+    async def whole(self, max_bytes: int) -> list[Entry]:
+        """Returns all kept entries, stored or not, in order and without a gap.
+
+        Args:
+            max_bytes: How much is read from the store at once.
 
         Raises:
             StoreError: The store can't be read.
         """
         entries: list[Entry] = []
         position = self.oldest - 1
-        while position < self._floor:
+        while position < self._tail.floor:
             batch = await self.fetch(position, max_bytes)
             if not batch:
                 break
-            entries += batch
+            _go_on(entries, batch)
             position = batch[-1].seq
-        return entries + _take(self._tail, max(position, self._floor), self.head, 2**62)
+        _go_on(entries, cut(self._tail.entries, position, self.head))
+        return entries
 
     async def load_tail(self, first: int) -> None:
         """Takes the entries from `first` on into memory; only after loading.
@@ -219,17 +233,18 @@ class ConversationLog:
         Raises:
             StoreError: The store can't be read.
         """
-        assert not self._tail, "the tail is loaded before anything is appended"
+        assert not self._tail.entries, "the tail is loaded before anything is appended"
         position = max(first, self.oldest) - 1
         entries: list[Entry] = []
-        floor = position
         while position < self.head:
             batch = await self.fetch(position, MAX_MERGED_BYTES)
             if not batch:
                 break
             entries += batch
             position = batch[-1].seq
-        self._tail, self._floor, self._keep_from = entries, floor, floor + 1
+        if entries:
+            self._tail = Tail(entries[0].first - 1, entries)
+            self._keep_from = entries[0].first
 
     # Committing
 
@@ -243,8 +258,8 @@ class ConversationLog:
         self._is_dirty = False
         state, live = self._snapshot()
         compacted: Sequence[Entry] = ()
-        if self._compact_due:
-            compacted = compact(self.tail(self._compact_from))
+        if self._compact_through >= self._compact_from:
+            compacted = compact(self._tail.after(self._compact_from - 1))
         return Write(
             key=self.key,
             meta=Meta(
@@ -254,7 +269,7 @@ class ConversationLog:
                 live=live,
                 state=state,
             ),
-            entries=_take(self._tail, self._committed, self.head, 2**62),
+            entries=self._tail.after(self._committed),
             compacted=compacted,
             receipts=tuple(self._receipts),
             trim_through=self._trim_through,
@@ -262,19 +277,19 @@ class ConversationLog:
 
     def committed(self, write: Write) -> None:
         """Takes note that the store holds `write`, and wakes who follows."""
-        assert write.meta is not None
-        moved = write.meta.head > self._committed
-        self._committed = write.meta.head
+        meta = write.meta
+        assert meta is not None, "only a write that deletes has no meta"
+        moved = meta.head > self._committed
+        self._committed = meta.head
         del self._receipts[: len(write.receipts)]
         if write.trim_through == self._trim_through:
             self._trim_through = 0
         if write.compacted:
-            self._compact_due = False
-            self._compact_from = write.meta.head + 1
-            self._join(write.compacted)
-        elif self._loose > SEAL_AFTER:
-            self._join(compact(self._through(self._committed)))
-        self._drop()
+            self._compact_from = meta.head + 1
+            self._tail.replace(write.compacted)
+        elif self._tail.loose > SEAL_AFTER:
+            self._tail.seal(meta.head)
+        self._let_go(live=meta.live)
         if moved and not self._visible_at_once:
             for wake in self._wakes:
                 wake()
@@ -289,37 +304,16 @@ class ConversationLog:
         for wake in self._wakes:
             wake()
 
-    def _through(self, seq: int) -> list[Entry]:
-        return self._tail[: bisect_right(self._tail, seq, key=_seq)]
-
-    def _join(self, joined: Sequence[Entry]) -> None:
-        """Puts joined entries in the place of the single ones they stand for."""
-        begin = bisect_right(self._tail, joined[0].first - 1, key=_seq)
-        end = bisect_right(self._tail, joined[-1].seq, key=_seq)
-        self._tail[begin:end] = joined
-        self._loose = len(self._tail) - begin - len(joined)
-
-    def _drop(self) -> None:
-        """Lets go of entries that the store has and nobody in here needs."""
-        keep = min(self._keep_from, self._compact_from, self._committed + 1)
-        if self._floor + 1 >= keep:
-            return
-        count = bisect_right(self._tail, keep - 1, key=_seq)
-        if count:
-            self._floor = self._tail[count - 1].seq
-            del self._tail[:count]
+    def _let_go(self, *, live: bool) -> None:
+        """Drops what the store has and nobody in here needs."""
+        if not live and self._tail.bytes() > IDLE_TAIL_BYTES:
+            self._keep_from = self._compact_from = self._committed + 1
+        needed = min(self._keep_from, self._compact_from, self._committed + 1)
+        self._tail.drop(needed - 1)
 
 
-def _take(
-    entries: Sequence[Entry], after: int, through: int, max_bytes: int
-) -> list[Entry]:
-    """Cuts `after + 1 ... through` out of contiguous entries, up to `max_bytes`."""
-    out: list[Entry] = []
-    size = 0
-    for index in range(bisect_right(entries, after, key=_seq), len(entries)):
-        entry = entries[index]
-        if entry.first > through or size > max_bytes:
-            break
-        out.append(entry.part(after, through))
-        size += len(entry.body)
-    return out
+def _go_on(entries: list[Entry], batch: Sequence[Entry]) -> None:
+    """Adds a batch; if what is between was trimmed meanwhile, all before is too."""
+    if entries and batch and batch[0].first != entries[-1].seq + 1:
+        entries.clear()
+    entries += batch

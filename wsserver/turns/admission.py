@@ -1,9 +1,13 @@
 """What a command has to fulfil before anything of it is applied."""
 
+from typing import Any
+
 import msgspec
 
-from protocol.commands import Send, ToolResult
+from protocol.commands import Policy, Send, ToolResult
 from protocol.content import Config
+from wsserver.engine.conversation import ConversationState
+from wsserver.engine.schemas import schema_fault
 from wsserver.turns.errors import refusal
 from wsserver.turns.services import Services
 
@@ -31,10 +35,10 @@ def check_open(services: Services) -> None:
 
 
 def check_config(config: Config, services: Services) -> None:
-    """Refuses settings that no turn could run with.
+    """Refuses settings whose model is not, or no longer, there.
 
     Raises:
-        CommandError: `bad_model`, `bad_frame` or `too_large`.
+        CommandError: `bad_model`.
     """
     if config.model and services.models.resolve(config.model) is None:
         known = ", ".join(list(services.models.names())[:12])
@@ -43,6 +47,15 @@ def check_config(config: Config, services: Services) -> None:
             f"No upstream knows the model {config.model!r}; there are: {known}.",
             param="$.config.model",
         )
+
+
+def check_change(config: Config, services: Services) -> None:
+    """Refuses new settings that no turn could run with.
+
+    Raises:
+        CommandError: `bad_model`, `bad_frame` or `too_large`.
+    """
+    check_config(config, services)
     limit = services.limits.content_bytes
     size = len(_encode(config))
     if size > limit:
@@ -51,14 +64,52 @@ def check_config(config: Config, services: Services) -> None:
             f"The settings take {size} bytes; {limit} are allowed.",
             param="$.config",
         )
-    names = [tool.name for tool in config.tools or ()]
-    for index, name in enumerate(names):
-        if name in names[:index]:
+    names: set[str] = set()
+    for index, tool in enumerate(config.tools or ()):
+        if tool.name in names:
             raise refusal(
                 "bad_frame",
-                f"Two tools have the name {name!r}; give each its own.",
+                f"Two tools have the name {tool.name!r}; give each its own.",
                 param=f"$.config.tools[{index}].name",
             )
+        names.add(tool.name)
+        _check_schema(tool.parameters, f"$.config.tools[{index}].parameters")
+    _check_schema(config.response_schema or None, "$.config.response_schema")
+
+
+def _check_schema(schema: dict[str, Any] | None, param: str) -> None:
+    fault = None if schema is None else schema_fault(schema)
+    if fault is not None:
+        raise refusal("bad_frame", f"This is no JSON Schema: {fault}", param=param)
+
+
+def check_queue(
+    policy: Policy, state: ConversationState, services: Services, space: str
+) -> None:
+    """Refuses a message that can't get a turn.
+
+    Raises:
+        CommandError: `busy`, `queue_full` or `too_many_turns`.
+    """
+    waits = sum(not waiting.withdrawn for waiting in state.queue)
+    if not state.running and not waits:
+        active = services.active.get(space, 0)
+        if active >= services.limits.active_turns:
+            raise refusal(
+                "too_many_turns",
+                f"{active} turns are running, which is the limit; wait for the end of"
+                " one and send this again under the same id.",
+                retry_after_ms=1000,
+            )
+    elif policy == "reject":
+        raise refusal("busy", "A turn is running and the policy is `reject`.")
+    elif waits >= services.limits.queued and policy != "interrupt":
+        raise refusal(
+            "queue_full",
+            f"{waits} messages are waiting, which is the limit; wait for the end of a"
+            " turn and send this again under the same id.",
+            retry_after_ms=1000,
+        )
 
 
 def check_send(command: Send, services: Services) -> None:

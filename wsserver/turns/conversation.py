@@ -5,8 +5,9 @@ before the next one of any connection. What leaves the process (events and
 replies) waits for the store; what happens in here does not.
 """
 
-from collections.abc import Callable
-from typing import assert_never
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from typing import Literal, assert_never
 
 from protocol.commands import Command, Configure, Interrupt, Send, ToolResult
 from protocol.content import Config
@@ -17,19 +18,21 @@ from wsserver.engine.conversation import ConversationState, Waiting, configured
 from wsserver.engine.moments import timestamp
 from wsserver.log.conversation_log import ConversationLog
 from wsserver.turns.admission import (
+    check_change,
     check_config,
     check_open,
     check_output,
+    check_queue,
     check_send,
 )
 from wsserver.turns.applied import Applied
-from wsserver.turns.errors import refusal
-from wsserver.turns.interrupt import PreCancelled, interrupt, stop_turn
+from wsserver.turns.interrupt import interrupt, stop_turn
+from wsserver.turns.pre_cancelled import PreCancelled
 from wsserver.turns.receipts import Receipts
 from wsserver.turns.running import RunningTurn
-from wsserver.turns.services import Services, Target
+from wsserver.turns.schedule import Schedule
+from wsserver.turns.services import Services
 from wsserver.turns.viewer import Viewer
-from wsserver.turns.withdrawn import end_at_once
 
 Applicable = Configure | Send | Interrupt | ToolResult
 
@@ -40,28 +43,45 @@ class Conversation:
     Attributes:
         log: Its log.
         state: The snapshot that is stored with the log.
-        turn: The turn that runs, None while none does.
     """
 
     def __init__(
         self,
         log: ConversationLog,
         state: ConversationState,
+        *,
         receipts: Receipts,
         services: Services,
+        pre_cancelled: PreCancelled,
         unused: Callable[["Conversation"], None],
     ) -> None:
+        """Makes it; a message that waits gets its turn when somebody attaches.
+
+        Args:
+            log: See the attributes.
+            state: See the attributes.
+            receipts: Of the commands that were applied before.
+            services: What conversations share.
+            pre_cancelled: Sends that were taken back before they arrived.
+            unused: Told when it may be that nobody needs it in memory any more.
+        """
         self.log = log
         self.state = state
-        self.turn: RunningTurn | None = None
-        self._last: RunningTurn | None = None
         self._receipts = receipts
         self._services = services
+        self._pre_cancelled = pre_cancelled
         self._on_unused = unused
         self._space = log.key.rpartition("/")[0]
         self._viewers: list[Viewer] = []
-        self._pre_cancelled = PreCancelled(services.clock)
-        self._senders: dict[int, str] = {}
+        self._holds = 0
+        self._schedule = Schedule(
+            log, state, self._viewers, services, lambda: unused(self)
+        )
+
+    @property
+    def turn(self) -> RunningTurn | None:
+        """The turn that runs: from its `start` to its `done`; else None."""
+        return self._schedule.turn
 
     @property
     def running(self) -> int:
@@ -81,7 +101,23 @@ class Conversation:
     @property
     def unused(self) -> bool:
         """Whether it may leave memory: nobody watches, nothing runs, all is stored."""
-        return not self._viewers and self.turn is None and self.log.clean
+        busy = self._viewers or self._holds or self.turn is not None
+        return not busy and self.log.clean
+
+    @property
+    def needed_from(self) -> int:
+        """The first number that a turn which runs or is to come needs."""
+        return self._schedule.needed_from
+
+    @contextmanager
+    def held(self) -> Generator[None]:
+        """Keeps it in memory over an await."""
+        self._holds += 1
+        try:
+            yield
+        finally:
+            self._holds -= 1
+            self._on_unused(self)
 
     # Viewers
 
@@ -91,7 +127,7 @@ class Conversation:
         if self.turn is not None:
             self.turn.attached(viewer)
         else:
-            self._start_next()
+            self._schedule.start_next()
 
     def detach(self, viewer: Viewer) -> None:
         """Removes a connection; harmless when it is not there."""
@@ -133,10 +169,28 @@ class Conversation:
         at = self._services.clock.wall()
         self.log.remember(self._receipts.add(principal.name, command, reply, at))
 
+    def has_sent(self, by: str, send: str) -> bool:
+        """Whether a principal's send is known to have arrived."""
+        return send in self.state.last_ids or self._receipts.knows(by, send)
+
     def tool_progress(self, call: str) -> None:
         """Extends an open call's deadline; ignored for any other."""
         if self.turn is not None:
             self.turn.tool_progress(call)
+
+    def configure(self, id_: str, change: Config) -> Applied:
+        """Changes the settings for the turns that start from here on.
+
+        Raises:
+            CommandError: No turn could run with them.
+        """
+        check_open(self._services)
+        config = configured(self.state.config, change)
+        check_change(config, self._services)
+        self.state.config = config
+        event = self.log.append(ConfigEvent, config=config)
+        reply = Reply(re=id_, ok=True, outcome="configured", seq=event.seq)
+        return Applied(reply=reply, through=event.seq)
 
     def _apply(
         self, command: Applicable, principal: Principal, viewer: Viewer | None
@@ -153,27 +207,43 @@ class Conversation:
             case _:
                 assert_never(command)
 
-    def configure(self, id_: str, change: Config) -> Applied:
-        """Changes the settings for the turns that start from here on.
-
-        Raises:
-            CommandError: No turn could run with them.
-        """
-        check_open(self._services)
-        config = configured(self.state.config, change)
-        check_config(config, self._services)
-        self.state.config = config
-        event = self.log.append(ConfigEvent, config=config)
-        reply = Reply(re=id_, ok=True, outcome="configured", seq=event.seq)
-        return Applied(reply=reply, through=event.seq)
-
     def _send(
         self, command: Send, principal: Principal, viewer: Viewer | None
     ) -> Applied:
-        self._admit(command)
+        check_open(self._services)
+        check_send(command, self._services)
+        check_config(self.state.config, self._services)
+        check_queue(command.policy, self.state, self._services, self._space)
         running = self.turn
-        steers = running.turn if running and command.policy == "steer" else 0
+        waiting = self._message(command, principal, running)
+        self.state.sent(command.id)
+        self._schedule.add(waiting, None if viewer is None else viewer.connection)
+        if running is not None and waiting.first:
+            stop_turn(
+                self.log,
+                running,
+                reason="superseded",
+                by=principal.name,
+                keep=None,
+                seen_seq=command.seen_seq,
+                viewer=viewer,
+            )
+        self._schedule.start_next()
+        reply = Reply(re=command.id, ok=True, seq=waiting.seq)
+        if waiting in self.state.queue:
+            reply.outcome = "steering" if waiting.steers else "queued"
+        else:
+            reply.outcome, reply.turn = "started", self.state.last_turn
+        return Applied(reply=reply, through=self.log.head)
+
+    def _message(
+        self, command: Send, principal: Principal, running: RunningTurn | None
+    ) -> Waiting:
+        """Appends the message; says how it waits for its turn."""
         wall = self._services.clock.wall()
+        taken_back = self._pre_cancelled.take(self.log.key, principal.name, command.id)
+        policy = "queue" if running is None or taken_back else command.policy
+        steers = running.turn if running and policy == "steer" else 0
         event = self.log.append(
             MessageEvent,
             id=command.id,
@@ -184,72 +254,28 @@ class Conversation:
             metadata=command.metadata,
             steers=steers or None,
         )
-        waiting = Waiting(
+        return Waiting(
             seq=event.seq,
             id=command.id,
             by=principal.name,
             at=wall,
+            first=policy == "interrupt",
             steers=steers,
             on_disconnect=command.on_disconnect,
+            withdrawn="by_client" if taken_back else None,
         )
-        if self._pre_cancelled.take(principal.name, command.id):
-            waiting.withdrawn = "by_client"
-        if viewer is not None:
-            self._senders[event.seq] = viewer.connection
-        self.state.sent(command.id)
-        reply = Reply(re=command.id, ok=True, seq=event.seq)
-        if running is None:
-            self.state.queue.append(waiting)
-            self._start_next()
-            reply.outcome, reply.turn = "started", self.state.last_turn
-        elif command.policy == "interrupt":
-            self.state.queue.insert(0, waiting)
-            by, seen = principal.name, command.seen_seq
-            stop_turn(self, running, "superseded", by, None, seen, viewer)
-            reply.outcome = "queued"
-        else:
-            self.state.queue.append(waiting)
-            reply.outcome = "steering" if steers else "queued"
-        return Applied(reply=reply, through=self.log.head)
-
-    def _admit(self, command: Send) -> None:
-        """Refuses a send that can't get a turn."""
-        services = self._services
-        check_open(services)
-        check_send(command, services)
-        check_config(self.state.config, services)
-        if self.turn is None:
-            active = services.active.get(self._space, 0)
-            if active >= services.limits.active_turns:
-                raise refusal(
-                    "too_many_turns",
-                    f"{active} turns are running, which is the limit; wait for the"
-                    " end of one and send this again under the same id.",
-                    retry_after_ms=1000,
-                )
-            return
-        if command.policy == "reject":
-            raise refusal("busy", "A turn is running and the policy is `reject`.")
-        waits = sum(not waiting.withdrawn for waiting in self.state.queue)
-        if waits >= services.limits.queued and command.policy != "interrupt":
-            raise refusal(
-                "queue_full",
-                f"{waits} messages are waiting, which is the limit; wait for the end"
-                " of a turn and send this again under the same id.",
-                retry_after_ms=1000,
-            )
 
     def _tool_result(self, command: ToolResult, principal: Principal) -> Applied:
         check_output(command, self._services.limits.tool_output_bytes)
-        turn = self.turn or self._last
+        status: Literal["ok", "error"] = "ok"
+        output = command.output
+        if command.error is not None:
+            status = "error"
+            output = command.error.message or "The tool failed without saying why."
         outcome = "unknown"
-        if turn is not None and command.error is None:
-            outcome = turn.tool_result(
-                command.call, "ok", command.output, principal.name
-            )
-        elif turn is not None and command.error is not None:
-            note = command.error.message or "The tool failed without saying why."
-            outcome = turn.tool_result(command.call, "error", note, principal.name)
+        for turn in (self.turn, self._schedule.last):
+            if turn is not None and outcome == "unknown":
+                outcome = turn.tool_result(command.call, status, output, principal.name)
         reply = Reply(re=command.id, ok=True, outcome=outcome)
         return Applied(reply=reply, through=self.log.head)
 
@@ -266,58 +292,14 @@ class Conversation:
             message = "The log can't be written at the moment."
             self.turn.fail("store_unavailable", message)
 
+    def store_works(self) -> None:
+        """Goes on with what waited for the store, if somebody watches."""
+        if self._viewers:
+            self._schedule.start_next()
+
     def delete(self) -> None:
         """Stops the running turn and forgets those that wait."""
         self.state.queue.clear()
         if self.turn is not None:
             self.turn.stop("by_client", "server")
         self.log.delete()
-
-    def _start_next(self) -> None:
-        """Gives the next waiting message its turn."""
-        services = self._services
-        while self.turn is None and not (self.log.deleted or services.draining):
-            waiting = self.state.next()
-            if waiting is None:
-                return
-            model = self.state.config.model or services.models.default
-            target = services.models.resolve(model)
-            previous = self.state.last_turn
-            if waiting.withdrawn or target is None:
-                self.state.last_turn = end_at_once(
-                    self.log, waiting, model, services.clock
-                )
-            else:
-                self._start(waiting, model, target)
-                self.log.turn_began(previous or self.state.last_turn)
-
-    def _start(self, waiting: Waiting, model: str, target: Target) -> None:
-        services = self._services
-        turn = RunningTurn(
-            waiting,
-            model=model,
-            target=target,
-            connection=self._senders.pop(waiting.seq, None),
-            conversation=self.log,
-            state=self.state,
-            viewers=self._viewers,
-            services=services,
-            ended=self._turn_ended,
-        )
-        self.turn = turn
-        self.state.running = self.state.last_turn = turn.turn
-        services.active[self._space] = services.active.get(self._space, 0) + 1
-        services.tasks.start_soon(turn.run, name=f"turn {turn.turn}")
-
-    def _turn_ended(self) -> None:
-        active = self._services.active
-        active[self._space] -= 1
-        if not active[self._space]:
-            del active[self._space]
-        if not active:
-            self._services.quiet.set()
-        self._last, self.turn = self.turn, None
-        self.state.running = 0
-        self.log.compact_soon()
-        self._start_next()
-        self._on_unused(self)

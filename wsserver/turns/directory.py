@@ -1,50 +1,41 @@
 """Which conversations are in memory, and how they come and go.
 
 A conversation is loaded when somebody needs it and leaves memory when nobody
-watches it, nothing runs in it and the store has all of it.
+watches it, nothing runs in it and the store has all of it. There is never more
+than one of a key.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 
 import anyio
 import structlog
-from msgspec import Struct
 
 from protocol.commands import Delete, Fork
 from protocol.content import Config
 from protocol.control import Reply
-from protocol.events import ConfigEvent
 from wsserver.auth.principal import Principal
 from wsserver.engine.conversation import ConversationState, dump, load
 from wsserver.log.committer import Committer
 from wsserver.log.conversation_log import ConversationLog
 from wsserver.log.store import Meta, Store
-from wsserver.turns.admission import check_config, check_open
+from wsserver.turns.admission import check_change, check_open
 from wsserver.turns.applied import Applied
 from wsserver.turns.conversation import Conversation
-from wsserver.turns.errors import refusal
-from wsserver.turns.forking import copy, end_of_turn
+from wsserver.turns.errors import CommandError, refusal
+from wsserver.turns.forking import copy, end_of_turn, fill, later_cuts
+from wsserver.turns.pre_cancelled import PreCancelled
 from wsserver.turns.receipts import KEPT, Receipts
 from wsserver.turns.recovery import recover
+from wsserver.turns.retention import Retention
 from wsserver.turns.services import Services
 
 log = structlog.get_logger(__name__)
 
 READ_BYTES = 262_144
 RECEIPT_SECONDS = 86_400.0
-
-
-class Retention(Struct, frozen=True, kw_only=True):
-    """How much of a conversation is kept; None is no limit.
-
-    Attributes:
-        seconds: Turns that were stored longer ago are dropped, and conversations
-            in which nothing happened since.
-        bytes: The oldest turns beyond this size are dropped.
-    """
-
-    seconds: float | None = None
-    bytes: int | None = None
+STOP_SECONDS = 1.0
+"""How long a turn that is stopped by a drain may take to close its upstream."""
 
 
 class Directory:
@@ -61,8 +52,13 @@ class Directory:
         self._committer = committer
         self._services = services
         self._retention = retention or Retention()
+        self._pre_cancelled = PreCancelled(services.clock)
         self._loaded: dict[str, Conversation] = {}
         self._loading: dict[str, anyio.Event] = {}
+        self._fresh: set[str] = set()  # loaded, and maybe not used since
+        self._left: set[str] = set()  # have left memory since idle ones were sought
+        self._cut_off = 0
+        self._failing = False
         committer.on_failure = self._store_failed
         committer.on_commit = self._stored
 
@@ -78,7 +74,8 @@ class Directory:
     async def find(self, key: str) -> Conversation | None:
         """Returns the conversation, None if there is none.
 
-        Use it before the next await, or attach a viewer: it may leave memory.
+        Use it before the next await, attach a viewer or hold it: it may leave
+        memory.
 
         Raises:
             StoreError: The store can't be read.
@@ -87,13 +84,17 @@ class Directory:
             await self._loading[key].wait()
         found = self._loaded.get(key)
         if found is not None:
-            return None if found.deleted else found
-        self._loading[key] = anyio.Event()
-        try:
+            return found
+        if self._committer.deletes(key):
+            return None
+        with self._busy(key):
             meta = await self._store.meta(key)
-            return None if meta is None else await self._load(key, meta)
-        finally:
-            self._loading.pop(key).set()
+            if meta is None:
+                return None
+            self._drop_fresh()
+            conversation = await self._load(key, meta)
+            self._fresh.add(key)
+            return conversation
 
     async def create(
         self, key: str, config: Config | None, principal: Principal
@@ -105,12 +106,12 @@ class Directory:
             StoreError: The store can't be read.
         """
         check_open(self._services)
-        check_config(config or Config(), self._services)
+        check_change(config or Config(), self._services)
         found = await self.find(key)
         if found is not None:
             return found
         log.info("conversation_created", key=key, by=principal.name)
-        made = self._new(key, self._new_meta(), ConversationState())
+        made = self._new(key, ConversationState())
         if config is not None:
             made.configure("config", config)
         made.log.touch()
@@ -129,33 +130,38 @@ class Directory:
         if known is not None:
             return known
         check_open(self._services)
-        entries = await source.log.whole(READ_BYTES)
-        through = end_of_turn(entries, command.through)
-        if command.through > source.log.head or (command.through and not through):
-            raise refusal(
-                "bad_frame",
-                f"{command.through} is not in a turn that has ended; the log's last"
-                f" number is {source.log.head}.",
-                param="$.through",
-            )
         name = command.new or f"c_{self._services.clock.token()}"
         key = principal.key(name)
-        if await self.find(key) is not None:
-            raise refusal(
-                "bad_frame",
-                f"There is already a conversation {name!r}; choose another id.",
-                param="$.new",
-            )
-        copied, state = copy(entries, through, name)
-        made = self._new(key, self._new_meta(), state)
-        made.log.adopt(copied)
-        if state.config == Config() != source.state.config:
-            state.config = source.state.config
-            made.log.append(ConfigEvent, config=state.config)
-        made.log.touch()
-        await made.log.until_stored(made.log.head)
-        reply = Reply(re=command.id, ok=True, outcome="created", conversation=name)
-        source.keep(command, principal, reply)
+        with source.held():
+            entries = await source.log.whole(READ_BYTES)
+            taken = await self.find(key) is not None
+            # From here on nothing is awaited: the fork and its receipt go down as one.
+            known = source.recall(command, principal)
+            if known is not None:
+                return known
+            if source.deleted:
+                raise _not_found()
+            if taken:
+                raise refusal(
+                    "bad_frame",
+                    f"There is already a conversation {name!r}; choose another id.",
+                    param="$.new",
+                )
+            through = end_of_turn(entries, command.through)
+            if through is None:
+                raise refusal(
+                    "bad_frame",
+                    f"{command.through} is not in a turn that has ended; the log's"
+                    f" last number is {source.log.head}.",
+                    param="$.through",
+                )
+            copied, state = copy(entries, through, name)
+            made = self._new(key, state).log
+            cuts = later_cuts(entries, through)
+            fill(made, state, copied, cuts, config=source.state.config)
+            reply = Reply(re=command.id, ok=True, outcome="created", conversation=name)
+            source.keep(command, principal, reply)
+        await made.until_stored(made.head)
         return Applied(reply=reply, through=0)
 
     async def delete(self, key: str, command: Delete, principal: Principal) -> Applied:
@@ -167,11 +173,10 @@ class Directory:
         """
         found = await self.find(key)
         if found is None:
-            raise refusal("conversation_not_found", "There is no such conversation.")
+            raise _not_found()
+        del self._loaded[key]
         found.delete()
         await self._committer.delete(key)
-        if self._loaded.get(key) is found:
-            del self._loaded[key]
         log.info("conversation_deleted", key=key, by=principal.name)
         reply = Reply(re=command.id, ok=True, outcome="deleted")
         return Applied(reply=reply, through=0)
@@ -182,11 +187,10 @@ class Directory:
         Raises:
             StoreError: The store can't be read.
         """
-        count = 0
+        before = self._cut_off
         for key in await self._store.live():
-            if await self.find(key) is not None:
-                count += 1
-        return count
+            await self.find(key)
+        return self._cut_off - before
 
     async def drain(self, seconds: float) -> None:
         """Lets running turns end for a while, then ends the rest.
@@ -198,7 +202,7 @@ class Directory:
             await self._quiet()
         for conversation in list(self._loaded.values()):
             conversation.shut_down()
-        with anyio.move_on_after(1.0):
+        with anyio.move_on_after(STOP_SECONDS):
             await self._quiet()
 
     async def retain(self, most: int = 100) -> int:
@@ -210,84 +214,119 @@ class Directory:
         Raises:
             StoreError: The store can't be read.
         """
+        wall = self._services.clock.wall()
         for conversation in list(self._loaded.values()):
-            await self._trim(conversation)
-        if self._retention.seconds is None:
+            with conversation.held():
+                key = conversation.log.key
+                point = await self._retention.trim_point(self._store, key, wall)
+                _trim(conversation, point)
+        before = self._retention.before(wall)
+        if before is None:
             return 0
-        before = self._services.clock.wall() - self._retention.seconds
-        keys = await self._store.idle(before, most)
-        for key in keys:
-            if key not in self._loaded and key not in self._loading:
-                await self._committer.delete(key)
-        return len(keys)
-
-    async def _trim(self, conversation: Conversation) -> None:
-        seconds, most = self._retention.seconds, self._retention.bytes
-        if seconds is None and most is None:
-            return
-        before = 0.0 if seconds is None else self._services.clock.wall() - seconds
-        keep = 2**62 if most is None else most
-        through = await self._store.trim_point(conversation.log.key, before, keep)
-        if through >= conversation.log.oldest and not conversation.deleted:
-            conversation.log.trim(through)
+        self._left.clear()
+        idle = await self._store.idle(before, most)
+        drop = [key for key in idle if not (key in self._left or self._in_use(key))]
+        for key in drop:
+            self._committer.discard(key)
+        return len(drop)
 
     def statistics(self) -> tuple[int, int]:
         """Returns how many conversations are in memory and how many turns run."""
         return len(self._loaded), sum(self._services.active.values())
+
+    def _in_use(self, key: str) -> bool:
+        return key in self._loaded or key in self._loading
+
+    @contextmanager
+    def _busy(self, key: str) -> Generator[None]:
+        """Lets others that look for the same key wait."""
+        self._loading[key] = anyio.Event()
+        try:
+            yield
+        finally:
+            self._loading.pop(key).set()
 
     async def _quiet(self) -> None:
         while self._services.active:
             self._services.quiet = anyio.Event()
             await self._services.quiet.wait()
 
-    def _new_meta(self) -> Meta:
-        epoch = self._services.clock.token()
-        return Meta(epoch=epoch, head=0, oldest=1, live=False, state=b"")
-
-    def _new(self, key: str, meta: Meta, state: ConversationState) -> Conversation:
-        return self._make(key, meta, state, Receipts())
-
-    def _make(
-        self, key: str, meta: Meta, state: ConversationState, receipts: Receipts
-    ) -> Conversation:
-        made = ConversationLog(
-            key, meta, self._store, self._committer.mark, _snapshot(state)
-        )
-        conversation = Conversation(
-            made, state, receipts, self._services, self._drop_unused
-        )
+    async def _load(self, key: str, meta: Meta) -> Conversation:
+        """Loads a conversation; it is found only once it is whole."""
+        clock, state = self._services.clock, load(meta.state)
+        wall = clock.wall()
+        kept = await self._store.receipts(key, wall - RECEIPT_SECONDS, KEPT)
+        conversation = self._conversation(key, meta, state, Receipts(kept))
+        if state.last_turn:
+            await conversation.log.load_tail(state.last_turn)
+        point = await self._retention.trim_point(self._store, key, wall)
+        # From here on nothing is awaited: a log that was changed is the one in use.
+        _trim(conversation, point)
+        if recover(conversation.log, state, clock):
+            self._cut_off += 1
+            log.warning("turn_cut_off_by_restart", key=key, turn=state.last_turn)
         self._loaded[key] = conversation
         return conversation
 
-    async def _load(self, key: str, meta: Meta) -> Conversation:
-        state = load(meta.state)
-        since = self._services.clock.wall() - RECEIPT_SECONDS
-        receipts = Receipts(await self._store.receipts(key, since, KEPT))
-        conversation = self._make(key, meta, state, receipts)
-        try:
-            if state.last_turn:
-                await conversation.log.load_tail(state.last_turn)
-            await self._trim(conversation)
-        except BaseException:
-            del self._loaded[key]
-            raise
-        if recover(conversation.log, state, self._services.clock):
-            log.warning("turn_cut_off_by_restart", key=key, turn=state.last_turn)
-        return conversation
+    def _new(self, key: str, state: ConversationState) -> Conversation:
+        epoch = self._services.clock.token()
+        meta = Meta(epoch=epoch, head=0, oldest=1, live=False, state=b"")
+        self._loaded[key] = self._conversation(key, meta, state, Receipts())
+        return self._loaded[key]
+
+    def _conversation(
+        self, key: str, meta: Meta, state: ConversationState, receipts: Receipts
+    ) -> Conversation:
+        return Conversation(
+            ConversationLog(
+                key, meta, self._store, self._committer.mark, _snapshot(state)
+            ),
+            state,
+            receipts=receipts,
+            services=self._services,
+            pre_cancelled=self._pre_cancelled,
+            unused=self._drop_unused,
+        )
 
     def _stored(self, written: ConversationLog) -> None:
+        if self._failing:
+            self._failing = False
+            for conversation in list(self._loaded.values()):
+                conversation.store_works()
         conversation = self._loaded.get(written.key)
         if conversation is not None:
             self._drop_unused(conversation)
+
+    def _store_failed(self) -> None:
+        self._failing = True
+        for conversation in list(self._loaded.values()):
+            conversation.store_failed()
 
     def _drop_unused(self, conversation: Conversation) -> None:
         key = conversation.log.key
         if conversation.unused and self._loaded.get(key) is conversation:
             del self._loaded[key]
+            if self._retention.seconds is not None:
+                self._left.add(key)
 
-    def _store_failed(self) -> None:
-        for conversation in list(self._loaded.values()):
-            conversation.store_failed()
+    def _drop_fresh(self) -> None:
+        """Drops what was loaded and then not used, as nothing else will."""
+        fresh, self._fresh = self._fresh, set()
+        for key in fresh:
+            conversation = self._loaded.get(key)
+            if conversation is not None:
+                self._drop_unused(conversation)
+
+
+def _trim(conversation: Conversation, through: int) -> None:
+    """Drops all up to a number, unless messages that wait are among it."""
+    log = conversation.log
+    if log.oldest <= through < conversation.needed_from and not log.deleted:
+        log.trim(through)
+
+
+def _not_found() -> CommandError:
+    return refusal("conversation_not_found", "There is no such conversation.")
 
 
 def _snapshot(state: ConversationState) -> Callable[[], tuple[bytes, bool]]:

@@ -13,12 +13,10 @@ from wsserver.auth.principal import Principal
 from wsserver.engine.conversation import ConversationState
 from wsserver.log.conversation_log import ConversationLog
 from wsserver.turns.applied import Applied
-from wsserver.turns.clock import Clock
-from wsserver.turns.kept_text import keep_through, proof
+from wsserver.turns.kept_text import cut_through, keep_through, proof
+from wsserver.turns.pre_cancelled import PreCancelled
 from wsserver.turns.running import RunningTurn
 from wsserver.turns.viewer import Viewer
-
-PRE_CANCEL_SECONDS = 60.0
 
 
 class Target(Protocol):
@@ -26,25 +24,15 @@ class Target(Protocol):
 
     log: ConversationLog
     state: ConversationState
-    turn: RunningTurn | None
 
+    @property
+    def turn(self) -> RunningTurn | None:
+        """The turn that runs."""
+        ...
 
-class PreCancelled:
-    """Sends that were taken back before they arrived."""
-
-    def __init__(self, clock: Clock) -> None:
-        self._clock = clock
-        self._until: dict[tuple[str, str], float] = {}
-
-    def add(self, by: str, send: str) -> None:
-        """Remembers a send for a while."""
-        now = self._clock.now()
-        self._until = {key: at for key, at in self._until.items() if at > now}
-        self._until[by, send] = now + PRE_CANCEL_SECONDS
-
-    def take(self, by: str, send: str) -> bool:
-        """Says, once, whether the send was taken back."""
-        return self._until.pop((by, send), 0.0) > self._clock.now()
+    def has_sent(self, by: str, send: str) -> bool:
+        """Whether a principal's send is known to have arrived."""
+        ...
 
 
 def interrupt(
@@ -55,39 +43,43 @@ def interrupt(
     pre_cancelled: PreCancelled,
 ) -> Applied:
     """Applies an interrupt."""
-    turn = command.turn
     running = target.turn
+    turn = command.turn
     if command.send is not None:
         if running is None or running.message.id != command.send:
-            return _withdraw(target, command, command.send, principal, pre_cancelled)
+            outcome = _withdraw(target, command.send, principal.name, pre_cancelled)
+            reply = Reply(re=command.id, ok=True, outcome=outcome)
+            return Applied(reply=reply, through=target.log.head)
         turn = running.turn
-    if running is not None and turn in (None, running.turn):
-        through = stop_turn(
-            target,
-            running,
-            "by_client",
-            principal.name,
-            command.keep,
-            command.seen_seq,
-            viewer,
-        )
-        return Applied(
-            reply=Reply(
-                re=command.id,
-                ok=True,
-                outcome="interrupted",
-                turn=running.turn,
-                keep_through=through,
-            ),
-            through=target.log.head,
-            flush_through=through if command.keep == "generated" else 0,
-        )
-    return _too_late(target, command, turn or target.state.last_turn, principal, viewer)
+    if running is None or turn not in (None, running.turn):
+        return _too_late(target, command, principal, viewer)
+    through = stop_turn(
+        target.log,
+        running,
+        reason="by_client",
+        by=principal.name,
+        keep=command.keep,
+        seen_seq=command.seen_seq,
+        viewer=viewer,
+    )
+    reply = Reply(
+        re=command.id,
+        ok=True,
+        outcome="interrupted" if running.interrupted else "already_finished",
+        turn=running.turn,
+        keep_through=through,
+    )
+    return Applied(
+        reply=reply,
+        through=target.log.head,
+        flush_through=through if command.keep == "generated" else 0,
+    )
 
 
 def stop_turn(
-    target: Target,
+    log: ConversationLog,
     running: RunningTurn,
+    *,
     reason: Reason,
     by: str,
     keep: Keep | None,
@@ -99,73 +91,52 @@ def stop_turn(
     A connection that does not have the conversation open was sent nothing; it
     can't speak for what was seen, so all that was generated stays.
     """
-    log = target.log
-    through = running.keep_through
-    if through is None:
+    if running.keep_through is None:
+        turn = running.turn
         sent = log.head if viewer is None else viewer.sent_through()
-        through = keep_through(
-            keep, seen_seq, turn=running.turn, sent=sent, head=log.head
-        )
-        kept = proof(log.tail(running.turn), running.turn, through)
-        running.stop(reason, by, (through, kept))
+        through = keep_through(keep, seen_seq, turn=turn, sent=sent, head=log.head)
+        running.stop(reason, by, (through, proof(log.tail(turn), turn, through)))
     if viewer is not None and keep != "generated":
         viewer.mute(running.turn)
-    return through
+    assert running.keep_through is not None, "the first cut of a turn counts"
+    return running.keep_through
 
 
-def _withdraw(
-    target: Target,
-    command: Interrupt,
-    send: str,
-    principal: Principal,
-    pre_cancelled: PreCancelled,
-) -> Applied:
-    outcome = "pre_cancelled"
+def _withdraw(target: Target, send: str, by: str, pre_cancelled: PreCancelled) -> str:
     for waiting in target.state.queue:
-        if waiting.id == send and not waiting.withdrawn:
+        if waiting.id == send:
             waiting.withdrawn = "by_client"
-            outcome = "dequeued"
-            break
-    else:
-        if send in target.state.last_ids:
-            outcome = "already_finished"
-        else:
-            pre_cancelled.add(principal.name, send)
-    target.log.touch()
-    reply = Reply(re=command.id, ok=True, outcome=outcome)
-    return Applied(reply=reply, through=target.log.head)
+            target.log.touch()
+            return "dequeued"
+    if target.has_sent(by, send):
+        return "already_finished"
+    pre_cancelled.add(target.log.key, by, send)
+    return "pre_cancelled"
 
 
 def _too_late(
-    target: Target,
-    command: Interrupt,
-    turn: int,
-    principal: Principal,
-    viewer: Viewer | None,
+    target: Target, command: Interrupt, principal: Principal, viewer: Viewer | None
 ) -> Applied:
     """The turn is over: its status stays, but its text may still be cut.
 
     Turns before the last two are no longer in memory; theirs is not cut.
     """
     log = target.log
-    through = log.head
-    if turn == 0 or turn > log.head:
-        reply = Reply(re=command.id, ok=True, outcome="not_found")
-        return Applied(reply=reply, through=through)
+    turn = command.turn or target.state.last_turn
     entries = log.tail(turn)
     known = bool(entries) and entries[0].first == turn
-    if known and entries[0].kind != "start":
+    if not 0 < turn <= target.state.last_turn or (known and entries[0].kind != "start"):
         reply = Reply(re=command.id, ok=True, outcome="not_found")
-        return Applied(reply=reply, through=through)
-    kept: int | None = None
+        return Applied(reply=reply, through=log.head)
+    reply = Reply(re=command.id, ok=True, outcome="already_finished", turn=turn)
     if known and command.seen_seq is not None and command.keep in (None, "seen"):
         sent = log.head if viewer is None else viewer.sent_through()
-        kept = keep_through(
-            "seen", command.seen_seq, turn=turn, sent=sent, head=log.head
-        )
+        seen = command.seen_seq
+        kept = keep_through("seen", seen, turn=turn, sent=sent, head=log.head)
+        before = cut_through(entries, turn)
+        if before is not None:
+            kept = min(kept, before)
         text = proof(entries, turn, kept)
         log.append(CutEvent, turn=turn, keep_through=kept, by=principal.name, text=text)
-    reply = Reply(re=command.id, ok=True, outcome="already_finished", turn=turn)
-    if kept is not None:
         reply.keep_through = kept
     return Applied(reply=reply, through=log.head)

@@ -3,9 +3,14 @@
 import zlib
 from collections.abc import Iterable
 
+import msgspec
+
 from protocol.commands import Keep
 from protocol.content import TextProof
+from protocol.events import CutEvent
 from wsserver.log.entry import Entry
+
+_cut = msgspec.json.Decoder(CutEvent).decode
 
 
 def proof(entries: Iterable[Entry], turn: int, through: int) -> TextProof:
@@ -17,6 +22,18 @@ def proof(entries: Iterable[Entry], turn: int, through: int) -> TextProof:
             size += len(text)
             crc = zlib.crc32(text, crc)
     return TextProof(bytes=size, crc32=crc)
+
+
+def cut_through(entries: Iterable[Entry], turn: int) -> int | None:
+    """Returns the last number whose text the turn's cuts leave; None without one."""
+    return min(
+        [
+            _cut(entry.body).keep_through
+            for entry in entries
+            if entry.kind == "cut" and entry.turn == turn
+        ],
+        default=None,
+    )
 
 
 def keep_through(

@@ -12,6 +12,8 @@ from wsserver.log.store import Receipt
 from wsserver.turns.errors import refusal
 
 KEPT = 1000
+"""How many of each principal are kept in memory; the store keeps as many, and all
+of the last day."""
 
 _encode = msgspec.json.Encoder(order="sorted").encode
 _reply = msgspec.json.Decoder(Reply)
@@ -23,12 +25,12 @@ def digest(command: Command) -> bytes:
 
 
 class Receipts:
-    """The newest receipts of one conversation, by principal and command id."""
+    """The receipts of one conversation, by principal and command id."""
 
     def __init__(self, receipts: Iterable[Receipt] = ()) -> None:
-        self._kept: OrderedDict[tuple[str, str], Receipt] = OrderedDict(
-            ((receipt.principal, receipt.id), receipt) for receipt in receipts
-        )
+        self._kept: dict[str, OrderedDict[str, Receipt]] = {}
+        for receipt in receipts:
+            self._of(receipt.principal)[receipt.id] = receipt
 
     def find(self, principal: str, command: Command) -> Reply | None:
         """Returns the first reply to a command that was applied before.
@@ -36,7 +38,7 @@ class Receipts:
         Raises:
             CommandError: The id was used for another content.
         """
-        receipt = self._kept.get((principal, command.id))
+        receipt = self._of(principal).get(command.id)
         if receipt is None:
             return None
         if receipt.digest != digest(command):
@@ -48,6 +50,10 @@ class Receipts:
             )
         return msgspec.structs.replace(_reply.decode(receipt.reply), duplicate=True)
 
+    def knows(self, principal: str, id_: str) -> bool:
+        """Whether a command of that id was applied."""
+        return id_ in self._of(principal)
+
     def add(self, principal: str, command: Command, reply: Reply, at: float) -> Receipt:
         """Keeps a reply; returns the receipt for the store."""
         receipt = Receipt(
@@ -57,7 +63,11 @@ class Receipts:
             reply=_encode(reply),
             at=at,
         )
-        self._kept[principal, command.id] = receipt
-        while len(self._kept) > KEPT:
-            self._kept.popitem(last=False)
+        kept = self._of(principal)
+        kept[command.id] = receipt
+        while len(kept) > KEPT:
+            kept.popitem(last=False)
         return receipt
+
+    def _of(self, principal: str) -> OrderedDict[str, Receipt]:
+        return self._kept.setdefault(principal, OrderedDict())

@@ -5,9 +5,7 @@ from collections.abc import Iterable
 import msgspec
 
 from protocol.events import (
-    CutEvent,
     DoneEvent,
-    StartEvent,
     ToolCallEvent,
     ToolResultEvent,
     UsageEvent,
@@ -18,24 +16,26 @@ from wsserver.engine.usage import BYTES_PER_TOKEN
 from wsserver.log.conversation_log import ConversationLog
 from wsserver.log.entry import TEXT_KINDS, Entry
 from wsserver.turns.clock import Clock
-from wsserver.turns.kept_text import proof
+from wsserver.turns.kept_text import cut_through, proof
 
 _result = msgspec.json.Decoder(ToolResultEvent).decode
 _call = msgspec.json.Decoder(ToolCallEvent).decode
-_cut = msgspec.json.Decoder(CutEvent).decode
-_start = msgspec.json.Decoder(StartEvent).decode
 
 
 class _Left:
-    """What a turn that was cut off has left in the log."""
+    """What a turn that was cut off has left in the log.
+
+    Attributes:
+        open_calls: Calls that were not settled, in call order.
+        counted: Whether its usage is there.
+        output_tokens: An estimate.
+    """
 
     def __init__(self, entries: Iterable[Entry]) -> None:
-        self.model = ""
         self.open_calls: list[str] = []
-        self.model_calls = 1
         self.counted = False
         self.output_tokens = 0
-        self.keep_through: int | None = None
+        self._batches = 0
         tokens = size = 0
         for entry in entries:
             if entry.kind in TEXT_KINDS:
@@ -45,19 +45,23 @@ class _Left:
                 self._take(entry)
         self.output_tokens = max(tokens, -(-size // BYTES_PER_TOKEN))
 
+    @property
+    def model_calls(self) -> int:
+        """How many there were: the next one begins as the last result comes in."""
+        return self._batches + (not self.open_calls)
+
     def _take(self, entry: Entry) -> None:
         match entry.kind:
-            case "start":
-                self.model = _start(entry.body).model
             case "tool_call":
                 call = _call(entry.body)
                 self.open_calls.append(call.call)
-                self.model_calls = call.batch + 1
+                self._batches = call.batch + 1
             case "tool_result":
-                settled = _result(entry.body).call
-                self.open_calls = [call for call in self.open_calls if call != settled]
-            case "cut":
-                self.keep_through = _cut(entry.body).keep_through
+                result = _result(entry.body)
+                if result.invalid is not None:
+                    self._batches = result.invalid.batch + 1
+                elif result.call in self.open_calls:
+                    self.open_calls.remove(result.call)
             case "usage":
                 self.counted = True
             case _:
@@ -93,13 +97,14 @@ def recover(log: ConversationLog, state: ConversationState, clock: Clock) -> boo
             model_calls=left.model_calls,
         )
     now = clock.now()
-    through = log.head if left.keep_through is None else left.keep_through
+    through = cut_through(entries, turn)
+    kept = proof(entries, turn, log.head if through is None else through)
     log.append(
         DoneEvent,
         turn=turn,
         status="incomplete",
         reason="server_restarted",
-        text=proof(entries, turn, through),
+        text=kept,
         timing=Stopwatch(accepted_at=now, started_at=now).timing(now, 0),
     )
     state.running = 0

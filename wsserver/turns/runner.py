@@ -11,7 +11,7 @@ from typing import Protocol
 import anyio
 import structlog
 
-from wsserver.engine.actions import Action, CallModel, CloseModel
+from wsserver.engine.actions import Action, CallModel, CloseModel, HostAction
 from wsserver.engine.model import (
     Failure,
     Finished,
@@ -29,97 +29,81 @@ log = structlog.get_logger(__name__)
 class Host(Protocol):
     """What a runner needs of its conversation."""
 
-    def perform(self, actions: list[Action]) -> None:
-        """Appends and delivers what the machine decided, but calls no model."""
+    def perform(self, action: HostAction) -> None:
+        """Appends or delivers what the machine decided."""
         ...
 
-    async def request(self, turn: int, request_id: str) -> tuple[ModelRequest, int]:
+    async def request(self) -> tuple[ModelRequest, int]:
         """Folds the prompt; returns the request and its size in bytes."""
         ...
 
 
 class TurnRunner:
-    """Runs one turn.
-
-    Attributes:
-        machine: Decides; ask it only between awaits.
-    """
+    """Runs one turn."""
 
     def __init__(
         self,
         machine: Turn,
-        turn: int,
         request_id: str,
         target: Target,
         host: Host,
         services: Services,
     ) -> None:
-        self.machine = machine
-        self._turn = turn
+        self._machine = machine
         self._request_id = request_id
         self._target = target
         self._host = host
         self._services = services
         self._call_due = True
-        self._changed = anyio.Event()
-        self._moved = anyio.Event()
+        self._call = anyio.CancelScope()  # around the model call under way
+        self._changed = anyio.Event()  # set when the machine's phase has changed
+        self._moved = anyio.Event()  # set when something is due earlier
         self._sleeping_until = 0.0
         self._phase = machine.phase
-        self._call = anyio.CancelScope()
 
     def act(self, actions: list[Action]) -> None:
-        """Performs what the machine decided."""
-        for action in actions:
-            if isinstance(action, CallModel):
-                self._call_due = True
-            elif isinstance(action, CloseModel):
-                self._call.cancel()
-        self._host.perform(actions)
-        if self.machine.phase != self._phase:
-            self._phase = self.machine.phase
-            self._changed.set()
-        if self.machine.deadline() < self._sleeping_until:
+        """Performs what the machine decided because of something elsewhere."""
+        self._perform(actions)
+        if self._machine.deadline() < self._sleeping_until:
             self._moved.set()
+        if self._machine.phase == "ended":
+            self._call.cancel()  # its last event has come, but it may not be closed
 
     async def run(self) -> None:
         """Runs the turn to its end."""
         with structlog.contextvars.bound_contextvars(request=self._request_id):
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(self._watch_time)
-                while self.machine.phase != "ended":
+                while self._machine.phase != "ended":
                     await self._step()
                 tasks.cancel_scope.cancel()
 
     async def _step(self) -> None:
         if self._call_due:
             self._call_due = False
-            self._call = anyio.CancelScope()
-            if self.machine.phase != "stopping":
-                with self._call:
+            with anyio.CancelScope() as self._call:
+                if self._machine.phase == "connecting":
                     await self._call_model()
-        if self.machine.phase == "stopping":
-            self.act(self.machine.closed(self._services.clock.now()))
-        elif self.machine.phase != "ended" and not self._call_due:
+        if self._machine.phase == "stopping":
+            self._perform(self._machine.closed(self._services.clock.now()))
+        elif self._machine.phase != "ended" and not self._call_due:
             self._changed = anyio.Event()
             await self._changed.wait()
 
     async def _call_model(self) -> None:
-        clock = self._services.clock
+        clock, machine = self._services.clock, self._machine
         try:
-            request, size = await self._host.request(self._turn, self._request_id)
-            self.machine.called(size, clock.now())
+            request, size = await self._host.request()
+            if machine.phase != "connecting":
+                return
+            machine.called(size, clock.now())
             async with self._target.provider.stream(request) as stream:
-                self.machine.connected(clock.now())
+                machine.connected(clock.now())
                 async for events in stream:
                     self._feed(events)
-            if self.machine.phase in ("waiting_first_token", "streaming"):
-                self._feed([Finished(reason="incomplete")])
+            self._feed([Finished(reason="incomplete")])
         except UpstreamError as error:
-            failure = error.failure
-            log.info("upstream_refused", code=failure.code, said=failure.upstream_code)
-            self.act(self.machine.refused(failure, clock.now(), clock.jitter()))
-            if self.machine.phase == "retry_wait":
-                self._services.metrics.upstream_retry(self._target.model, failure.code)
+            self._refused(error.failure)
         except StoreError:
             self._fail("store_unavailable", "The log can't be read at the moment.")
         except Exception:
@@ -128,25 +112,56 @@ class TurnRunner:
             self._fail("internal", "The server failed while it called the model.")
 
     def _feed(self, events: Sequence[ModelEvent]) -> None:
+        """Gives the machine what one read held; after its end, nothing."""
+        now = self._services.clock.now()
+        self._perform(self._machine.feed(events, now))
+        if events and isinstance(events[-1], Finished):
+            self._finish(events[-1], now)
+
+    def _finish(self, end: Finished, now: float) -> None:
         clock = self._services.clock
-        machine = self.machine
-        actions = machine.feed(events, clock.now(), clock.wall(), clock.jitter())
-        if not actions and machine.phase == self._phase:
-            return
-        if machine.phase == self._phase and len(actions) == 1:
-            self._host.perform(actions)
-            return
-        self.act(actions)
+        self._perform(self._machine.finished(end, now, clock.wall(), clock.jitter()))
+        if end.failure is not None and self._machine.phase == "retry_wait":
+            self._count_retry(end.failure)
+
+    def _refused(self, failure: Failure) -> None:
+        clock = self._services.clock
+        log.info("upstream_refused", code=failure.code, said=failure.upstream_code)
+        if self._machine.calling:
+            self._perform(self._machine.refused(failure, clock.now(), clock.jitter()))
+            if self._machine.phase == "retry_wait":
+                self._count_retry(failure)
 
     def _fail(self, code: str, message: str) -> None:
-        failure = Failure(code=code, message=message, retryable=True)
-        self.act(self.machine.fail(failure, self._services.clock.now()))
+        """Ends the turn, unless the model call that failed had come to its end."""
+        machine = self._machine
+        if machine.calling or (machine.phase == "connecting" and not self._call_due):
+            failure = Failure(code=code, message=message, retryable=True)
+            self._perform(machine.fail(failure, self._services.clock.now()))
+
+    def _count_retry(self, failure: Failure) -> None:
+        self._services.metrics.upstream_retry(self._target.model, failure.code)
+
+    def _perform(self, actions: list[Action]) -> None:
+        for action in actions:
+            match action:
+                case CallModel():
+                    self._call_due = True
+                case CloseModel():
+                    self._call.cancel()
+                case _:
+                    self._host.perform(action)
+        if self._machine.phase != self._phase:
+            self._phase = self._machine.phase
+            self._changed.set()
+            if self._machine.deadline() < self._sleeping_until:
+                self._moved.set()
 
     async def _watch_time(self) -> None:
         clock = self._services.clock
         while True:
             self._moved = anyio.Event()
-            self._sleeping_until = self.machine.deadline()
+            self._sleeping_until = self._machine.deadline()
             with anyio.move_on_after(self._sleeping_until - clock.now()):
                 await self._moved.wait()
-            self.act(self.machine.time(clock.now()))
+            self.act(self._machine.time(clock.now()))

@@ -4,13 +4,12 @@ Appends go to the log, tool calls to exactly one viewer, `waiting` to all.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, assert_never
 
 import orjson
 import structlog
 
-from protocol.content import TextProof
-from protocol.control import ToolRequest
+from protocol.content import Config, TextProof
 from protocol.control import Waiting as WaitingFrame
 from protocol.events import (
     CutEvent,
@@ -26,9 +25,10 @@ from wsserver.engine.actions import (
     AppendDone,
     AppendText,
     AskTool,
+    HostAction,
     ShowWaiting,
 )
-from wsserver.engine.conversation import ConversationState, Waiting
+from wsserver.engine.conversation import ConversationState, Waiting, tools_of
 from wsserver.engine.model import Failure, ModelRequest
 from wsserver.engine.moments import timestamp
 from wsserver.engine.prompt import PromptFold
@@ -39,11 +39,13 @@ from wsserver.turns.kept_text import proof
 from wsserver.turns.request import model_request
 from wsserver.turns.runner import TurnRunner
 from wsserver.turns.services import Services, Target
+from wsserver.turns.tool_requests import ToolRequests
 from wsserver.turns.viewer import Viewer
 
 log = structlog.get_logger(__name__)
 
 READ_BYTES = 262_144
+"""How much of the log is read from the store at once."""
 
 
 class RunningTurn:
@@ -52,8 +54,8 @@ class RunningTurn:
     Attributes:
         turn: Its number.
         message: The waiting message that it answers.
+        config: The settings it began with, which it keeps.
         keep_through: Up to which number text stays, once it was cut.
-        phase: Of the machine.
     """
 
     def __init__(
@@ -69,11 +71,25 @@ class RunningTurn:
         services: Services,
         ended: Callable[[], None],
     ) -> None:
+        """Appends the `start`; `run` has to follow.
+
+        Args:
+            message: See the attributes.
+            model: The model's name, as the client knows it.
+            target: Where that name leads.
+            connection: The connection that sent the message, if it is known.
+            conversation: The log.
+            state: The conversation's snapshot.
+            viewers: Who has the conversation open; it changes.
+            services: What conversations share.
+            ended: Called when the `done` is in the log.
+        """
         clock = services.clock
         now, wall = clock.now(), clock.wall()
         request_id = f"req_{clock.token()}"
         self.turn = conversation.head + 1
         self.message = message
+        self.config: Config = state.config
         self.keep_through: int | None = None
         self._log = conversation
         self._state = state
@@ -81,9 +97,8 @@ class RunningTurn:
         self._services = services
         self._target = target
         self._model = model
-        self._connection = connection
+        self._request_id = request_id
         self._ended = ended
-        self._asked: dict[str, str] = {}
         self._usage: UsageEvent | None = None
         self._first_token_counted = False
         conversation.append(
@@ -94,26 +109,37 @@ class RunningTurn:
             request_id=request_id,
             at=timestamp(wall),
         )
-        machine = Turn(
+        self._machine = Turn(
             turn=self.turn,
-            tools=state.tools(),
+            tools=tools_of(self.config),
+            response_schema=self.config.response_schema or None,
             limits=services.limits.turn,
             accepted_at=min(now, now - (wall - message.at)),
             now=now,
         )
-        self._runner = TurnRunner(
-            machine, self.turn, request_id, target, self, services
+        self._runner = TurnRunner(self._machine, request_id, target, self, services)
+        self._tools = ToolRequests(
+            self._machine.tools,
+            conversation=conversation.conversation,
+            turn=self.turn,
+            sender=connection,
+            viewers=viewers,
+            clock=clock,
         )
-        self._machine = machine
         services.metrics.turn_started(model)
         log.info("turn_started", turn=self.turn, model=model, request=request_id)
         if not viewers:
-            self.detached()
+            self._detached()
 
     @property
     def phase(self) -> str:
         """Where the turn is."""
         return self._machine.phase
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether it ends, or has ended, because somebody wanted it to."""
+        return self._machine.interrupted
 
     async def run(self) -> None:
         """Runs the turn to its end."""
@@ -122,16 +148,20 @@ class RunningTurn:
     # What happens elsewhere
 
     def stop(
-        self,
-        reason: Reason,
-        by: str,
-        cut: tuple[int, TextProof] | None = None,
+        self, reason: Reason, by: str, cut: tuple[int, TextProof] | None = None
     ) -> None:
-        """Ends the turn before its time."""
+        """Ends the turn before its time; what ended it first stays the reason.
+
+        Args:
+            reason: Why.
+            by: Who wants it: a principal, or `server`.
+            cut: The last number whose text stays, and the proof of that text. The
+                first one counts; None keeps all.
+        """
         members: dict[str, Any] | None = None
         if cut is not None:
-            self.keep_through, kept = cut
-            members = {"keep_through": self.keep_through, "text": kept}
+            through, kept = cut
+            members = {"keep_through": through, "text": kept}
         now = self._services.clock.now()
         self._act(self._machine.stop(reason=reason, by=by, now=now, cut=members))
 
@@ -151,29 +181,20 @@ class RunningTurn:
 
     def tool_progress(self, call: str) -> None:
         """Extends a call's deadline."""
-        self._machine.tool_progress(call, self._services.clock.now())
-        self._act([])
+        self._machine.tools.progress(call, self._services.clock.now())
 
     def attached(self, viewer: Viewer) -> None:
         """A connection has the conversation open from now on."""
         self._machine.attached()
-        for call in self._machine.open_calls():
-            if (
-                call not in self._asked
-                and self._machine.tool_of(call) in viewer.handles
-            ):
-                self._deliver(call, viewer)
+        self._tools.attached(viewer)
 
     def left(self, viewer: Viewer) -> None:
         """A connection is gone; what it was asked for goes to the next."""
-        for call, connection in list(self._asked.items()):
-            if connection == viewer.connection:
-                del self._asked[call]
-                self._ask(call)
+        self._tools.left(viewer)
         if not self._viewers:
-            self.detached()
+            self._detached()
 
-    def detached(self) -> None:
+    def _detached(self) -> None:
         """Nobody has the conversation open."""
         grace: float | None = self._services.limits.detach_grace_seconds
         match self.message.on_disconnect:
@@ -182,9 +203,8 @@ class RunningTurn:
             case "cancel":
                 grace = 0.0
             case None:
-                detach = self._state.config.detach
-                if detach:
-                    grace = detach.grace_s
+                if self.config.detach:
+                    grace = self.config.detach.grace_s
         self._machine.detached(grace, self._services.clock.now())
         self._act([])
 
@@ -193,38 +213,38 @@ class RunningTurn:
 
     # What the machine decided
 
-    def perform(self, actions: list[Action]) -> None:
-        """Appends and delivers what the machine decided."""
-        for action in actions:
-            match action:
-                case AppendText():
-                    self._log.append_text(
-                        action.kind, self.turn, action.text, action.attrs
-                    )
-                    if not self._first_token_counted:
-                        self._count_first_token()
-                case Append():
-                    self._append(action)
-                case AppendDone():
-                    self._done(action.members)
-                    self._ended()
-                case AskTool():
-                    self._ask(action.call)
-                case ShowWaiting():
-                    self._show_waiting(action)
-                case _:
-                    pass
+    def perform(self, action: HostAction) -> None:
+        """Appends or delivers what the machine decided."""
+        match action:
+            case AppendText():
+                self._log.append_text(action.kind, self.turn, action.text, action.attrs)
+                if not self._first_token_counted:
+                    self._count_first_token()
+            case Append():
+                self._append(action)
+            case AppendDone():
+                self._done(action.members)
+                self._ended()
+            case AskTool():
+                self._tools.ask(action.call)
+            case ShowWaiting():
+                self._show_waiting(action)
+            case _:
+                assert_never(action)
 
-    async def request(self, turn: int, request_id: str) -> tuple[ModelRequest, int]:
-        """Folds the prompt, once the message it answers is in the store."""
-        await self._log.until_stored(self.turn)
-        joining = self._state.steering(turn)
-        if joining:
+    async def request(self) -> tuple[ModelRequest, int]:
+        """Folds the prompt, once the messages it answers are in the store.
+
+        Those that steer the turn join it here.
+        """
+        state, turn = self._state, self.turn
+        await self._log.until_stored(max([turn, *state.steering(turn)]))
+        entries = await self._log.whole(READ_BYTES)
+        if state.join(turn, self._log.stored):
             self._log.touch()
-        fold = PromptFold()
-        fold.add(await self._log.whole(READ_BYTES))
-        fold.join(waiting.seq for waiting in joining)
-        request = model_request(self._state.config, self._target, fold, request_id)
+        fold = PromptFold({waiting.seq for waiting in state.queue})
+        fold.add(entries)
+        request = model_request(self.config, self._target, fold, self._request_id)
         return request, len(orjson.dumps(request.messages))
 
     def _append(self, action: Append) -> None:
@@ -233,8 +253,8 @@ class RunningTurn:
             case UsageEvent():
                 self._usage = event
             case ToolResultEvent():
-                self._asked.pop(event.call, None)
-                self._services.metrics.tool_done(event.status, 0.0)
+                seconds = self._tools.settled(event.call)
+                self._services.metrics.tool_done(event.status, seconds)
             case CutEvent():
                 self.keep_through = event.keep_through
             case _:
@@ -273,35 +293,3 @@ class RunningTurn:
         )
         for viewer in self._viewers:
             viewer.show_waiting(frame)
-
-    def _ask(self, call: str) -> None:
-        """Asks the sender's connection, else the one that came last."""
-        name = self._machine.tool_of(call)
-        if name is None:
-            return
-        able = [viewer for viewer in self._viewers if name in viewer.handles]
-        if not able:
-            if not self._machine.knows(name):
-                self.tool_result(call, "error", f"There is no tool {name!r}.", "server")
-            return
-        first = [viewer for viewer in able if viewer.connection == self._connection]
-        self._deliver(call, (first or able)[-1])
-
-    def _deliver(self, call: str, viewer: Viewer) -> None:
-        now = self._services.clock.now()
-        delivery = self._machine.deliver(call, now)
-        if delivery is None:
-            return
-        name, arguments, left_ms, again = delivery
-        self._asked[call] = viewer.connection
-        viewer.request_tool(
-            ToolRequest(
-                conversation=self._log.conversation,
-                turn=self.turn,
-                call=call,
-                name=name,
-                arguments=arguments,
-                deadline_ms=left_ms,
-                redelivered=again,
-            )
-        )

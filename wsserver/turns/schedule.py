@@ -1,0 +1,121 @@
+"""Which message of a conversation gets its turn, and when: one at a time."""
+
+from collections.abc import Callable, Sequence
+
+from wsserver.engine.conversation import ConversationState, Waiting
+from wsserver.log.conversation_log import ConversationLog
+from wsserver.turns.running import RunningTurn
+from wsserver.turns.services import Services, Target
+from wsserver.turns.viewer import Viewer
+from wsserver.turns.withdrawn import end_at_once
+
+
+class Schedule:
+    """The queue of a conversation, and the turn that runs.
+
+    Attributes:
+        turn: The turn that runs: from its `start` to its `done`; else None.
+        last: The turn before that, if it ran since the conversation was loaded.
+    """
+
+    def __init__(
+        self,
+        log: ConversationLog,
+        state: ConversationState,
+        viewers: Sequence[Viewer],
+        services: Services,
+        ended: Callable[[], None],
+    ) -> None:
+        """Begins with no turn; messages may wait in the state's queue.
+
+        Args:
+            log: Where turns are appended.
+            state: Holds the queue.
+            viewers: Who has the conversation open; it changes.
+            services: What conversations share.
+            ended: Told when a turn has ended and no other has begun.
+        """
+        self.turn: RunningTurn | None = None
+        self.last: RunningTurn | None = None
+        self._log = log
+        self._state = state
+        self._viewers = viewers
+        self._services = services
+        self._on_ended = ended
+        self._space = log.key.rpartition("/")[0]
+        self._senders: dict[int, str] = {}  # connections, by number of the message
+
+    @property
+    def needed_from(self) -> int:
+        """The first number that a turn which runs or is to come needs."""
+        needed = [waiting.seq for waiting in self._state.queue]
+        if self.turn is not None:
+            needed.append(self.turn.message.seq)
+        return min(needed, default=self._log.head + 1)
+
+    def add(self, waiting: Waiting, connection: str | None) -> None:
+        """Lets a message wait; `start_next` has to follow.
+
+        Args:
+            waiting: The message.
+            connection: The connection that sent it, if it has the conversation open.
+        """
+        if connection is not None:
+            self._senders[waiting.seq] = connection
+        self._state.enqueue(waiting)
+
+    def start_next(self) -> None:
+        """Gives waiting messages their turns, as far as that can be now."""
+        services = self._services
+        while self.turn is None and not (
+            self._log.deleted or services.draining or services.failing()
+        ):
+            waiting = self._state.next()
+            if waiting is None:
+                return
+            model = self._state.config.model or services.models.default
+            target = services.models.resolve(model)
+            connection = self._senders.pop(waiting.seq, None)
+            if waiting.withdrawn or target is None:
+                self._state.last_turn = end_at_once(
+                    self._log, waiting, model, services.clock
+                )
+            else:
+                self._start(waiting, model, target, connection)
+
+    def _start(
+        self, waiting: Waiting, model: str, target: Target, connection: str | None
+    ) -> None:
+        services = self._services
+        previous = self._state.last_turn
+        turn = RunningTurn(
+            waiting,
+            model=model,
+            target=target,
+            connection=connection,
+            conversation=self._log,
+            state=self._state,
+            viewers=self._viewers,
+            services=services,
+            ended=self._turn_ended,
+        )
+        self.turn = turn
+        self._state.running = self._state.last_turn = turn.turn
+        self._log.keep_from(previous or turn.turn)
+        services.active[self._space] = services.active.get(self._space, 0) + 1
+        services.tasks.start_soon(turn.run, name=f"turn {turn.turn}")
+
+    def _turn_ended(self) -> None:
+        """The turn's `done` is in the log: the conversation is free."""
+        active = self._services.active
+        active[self._space] -= 1
+        if not active[self._space]:
+            del active[self._space]
+        if not active:
+            self._services.quiet.set()
+        self.last, self.turn = self.turn, None
+        self._state.running = 0
+        self._log.compact_soon()
+        self.start_next()
+        if self.turn is None:
+            self._on_ended()
