@@ -104,5 +104,10 @@ def _expect(socket: ClientConnection, shown: str) -> None:
     frame = orjson.loads(socket.recv(timeout=10))
     while frame["type"] != wanted["type"]:
         frame = orjson.loads(socket.recv(timeout=10))
+    if wanted["type"] == "delta":
+        # On a busy machine it may be merged with the ones after it.
+        assert frame["text"].startswith(wanted["text"])
+        assert frame.get("first", frame["seq"]) == wanted["seq"]
+        return
     for member in wanted.keys() - {"epoch", "models", "heartbeat_ms"}:
         assert frame[member] == wanted[member], frame

@@ -316,8 +316,8 @@ def test_stop_tells_what_was_on_the_screen(page: Page, server: ScriptedServer) -
 
 def test_a_wrong_text_is_called_wrong(page: Page, server: ScriptedServer) -> None:
     server.start(server.ask("hi"))
-    server.event("delta", text="Lost somethin")
-    server.done(text=proof("Lost something"))
+    server.event("delta", text="Lost the en")
+    server.done(text=proof("Lost the end"))
     expect(page.locator(".wrong")).to_be_visible()
 
 
