@@ -176,8 +176,8 @@ class Driver:
     async def _wait(self) -> None:
         """Waits for the machine's next deadline, and lets it act."""
         self._rearmed = anyio.Event()
-        self._armed = self._machine.next_timer()
-        limit_s = None if self._armed is None else self._armed - anyio.current_time()
+        due = self._armed = self._machine.next_timer()
+        limit_s = None if due is None else due - anyio.current_time()
         with anyio.move_on_after(limit_s):
             await self._rearmed.wait()
         self._machine.timer(anyio.current_time())

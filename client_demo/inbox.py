@@ -13,7 +13,7 @@ from protocol.merge import merge
 
 
 class Inbox:
-    """A queue with one reader; what is put in comes out once and in order."""
+    """A queue; what is put in comes out once and in order, whoever reads."""
 
     def __init__(self, *, most: int = 256) -> None:
         """Starts empty.
@@ -62,6 +62,7 @@ class Inbox:
                 raise self._error
             if self._ended:
                 return None
-            self._changed = anyio.Event()
+            if self._changed.is_set():
+                self._changed = anyio.Event()
             await self._changed.wait()
         return self._events.popleft()
