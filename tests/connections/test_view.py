@@ -81,7 +81,7 @@ async def test_without_a_window_an_ack_means_nothing() -> None:
 
 async def test_a_window_holds_no_block_that_others_wait_for() -> None:
     disk = Disk()
-    shut = await (await Journal(disk, "shut").told(*["x" * 500] * 100)).forgotten()
+    shut = await (await Journal(disk, "shut").told(*["x" * 50] * 100)).forgotten()
     other = await (await Journal(disk, "other").told("past")).forgotten()
     async with desk() as d:
         view = d.view(shut, frames=True, window_bytes=1024)
