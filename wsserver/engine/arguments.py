@@ -50,11 +50,9 @@ def _read(call: Call) -> Any | UnsetType:
 def _deeper_than(value: Any, depth: int) -> bool:
     """Whether lists and objects stand more than `depth` deep in each other."""
     level = [value]
-    for _ in range(depth + 1):
+    for _ in range(depth):
         level = [inner for outer in level for inner in _inside(outer)]
-        if not level:
-            return False
-    return True
+    return any(isinstance(inner, (dict, list)) for inner in level)
 
 
 def _inside(value: Any) -> list[Any]:
