@@ -158,3 +158,30 @@ async def test_credentials_that_end(renew: bool) -> None:
         assert code == 4401
         at = anyio.current_time() - began
         assert at == pytest.approx(900 if renew else 300, abs=0.1)
+
+
+async def test_credentials_that_end_soon() -> None:
+    """Not at the next look that was planned before `hello`."""
+    began = anyio.current_time()
+    tokens = Tokens(**{KEY: msgspec.structs.replace(ALICE, expires_at=3.0)})
+    async with (
+        server() as r,
+        connected(
+            r,
+            authority=tokens,
+            handshake=Handshake(peer="test", token=KEY),
+            wall=lambda: anyio.current_time() - began,
+        ) as client,
+    ):
+        assert (await client.frame("auth_expiring"))["in_ms"] == 3000
+        assert await ended(client) == (pytest.approx(3.0), 4401)
+
+
+async def test_a_client_may_acknowledge_each_frame() -> None:
+    async with server() as r, connected(r) as client:
+        await client.ask("open", conversation="c")
+        for _ in range(20):
+            for _ in range(800):
+                client.say("ack", conversation="c", seq=0)
+            await anyio.sleep(1)
+        assert (await client.ask("close", conversation="c"))["ok"]

@@ -133,7 +133,7 @@ async def test_acknowledgements_count_and_are_never_refused() -> None:
     async with server() as r, connected(r, settings=settings) as client:
         await client.ask("open", conversation="c")
         await client.frame("caught_up")
-        for _ in range(10):
+        for _ in range(60):
             client.say("ack", conversation="c", seq=0)
         client.say("close", id="close", conversation="c")
         reply = await client.frame()

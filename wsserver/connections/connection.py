@@ -83,6 +83,7 @@ class Connection:
         self._code: int | None = None
         self._reason = ""
         self._by_peer = False
+        self._look = anyio.Event()
         self._deadlines = Deadlines(settings, anyio.current_time())
         self._session = Session(connection, handshake, authority, wall)
         fetcher = Fetcher(self._tasks)
@@ -110,7 +111,7 @@ class Connection:
             refuse=self._refuse,
             wall=wall,
             new_id=new_id,
-            refreshed=self._deadlines.refreshed,
+            refreshed=self._refreshed,
         )
         self._reader = Reader(
             transport,
@@ -191,7 +192,9 @@ class Connection:
                 t = round(1000 * self._wall())
                 heartbeat = Heartbeat(t=t, heads=self._views.heads())
                 self._writer.push(encode(heartbeat))
-            await anyio.sleep_until(due.check_at)
+            self._look = anyio.Event()
+            with anyio.CancelScope(deadline=due.check_at):
+                await self._look.wait()
 
     # What they call
 
@@ -219,6 +222,11 @@ class Connection:
             features=list(settings.features),
         )
         self._writer.push(encode(welcome))
+        self._look.set()
+
+    def _refreshed(self) -> None:
+        self._deadlines.refreshed()
+        self._look.set()
 
     def _refuse(self, body: ErrorBody, re: str | None) -> None:
         self._metrics.frame_error(body.code)

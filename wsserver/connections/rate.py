@@ -18,17 +18,17 @@ class TokenBucket:
         self._tokens = float(burst)
         self._at = now
 
-    def take(self, now: float) -> float:
-        """Takes a token; returns 0, or how many seconds too early it is.
+    def take(self, now: float, cost: float = 1.0) -> float:
+        """Takes tokens; returns 0, or how many seconds too early it is.
 
         What came too early costs nothing.
         """
         tokens = self._tokens + (now - self._at) * self._per_second
         self._at = now
         self._tokens = tokens = min(tokens, self._burst)
-        if tokens < 1.0:
-            return (1.0 - tokens) / self._per_second
-        self._tokens = tokens - 1.0
+        if tokens < cost:
+            return (cost - tokens) / self._per_second
+        self._tokens = tokens - cost
         return 0.0
 
 

@@ -22,6 +22,10 @@ from wsserver.turns.errors import CommandError, refusal
 FRAMES_AT_A_TIME = 32
 """After so many the other tasks get a turn, however much has come in."""
 
+ACK_COST = 0.1
+"""A client may acknowledge each frame it gets: they cost less than commands, and
+are taken even when they come too early, since a window may wait for them."""
+
 End = Callable[[CloseCode, str], None]
 
 
@@ -91,28 +95,37 @@ class Reader:
             await anyio.lowlevel.checkpoint()
 
     def _take(self, data: str | bytes, now: float) -> None:
-        early_seconds = self._frames.take(now)
-        if early_seconds and self._refusals.take(now):
-            self._end(CloseCode.RATE, "too many frames")
-            return
         try:
             frame = decode_command(data, max_bytes=self._max_bytes, max_depth=MAX_DEPTH)
         except FrameError as error:
-            self._refuse(error.body(), error.re)
-            if self._bad.exceeded(now):
-                self._end(CloseCode.BAD_FRAMES, "too many bad frames")
+            if self._too_early(now, 1.0) is not None:
+                self._bad_frame(error.body(), error.re, now)
+            return
+        early_seconds = self._too_early(now, ACK_COST if type(frame) is Ack else 1.0)
+        if early_seconds is None:
             return
         if early_seconds and not isinstance(frame, Ack):
-            self._refuse(_too_early(early_seconds).body, _id(frame))
+            self._refuse(_rate_limited(early_seconds).body, _id(frame))
         elif self._session.greeted:
             self._dispatch.take(frame)
         elif isinstance(frame, Hello):
             self._greet(frame)
         else:
             first = refusal("hello_required", "Say `hello` first.")
-            self._refuse(first.body, _id(frame))
-            if self._bad.exceeded(now):
-                self._end(CloseCode.BAD_FRAMES, "too many bad frames")
+            self._bad_frame(first.body, _id(frame), now)
+
+    def _too_early(self, now: float, cost: float) -> float | None:
+        """Returns by how many seconds; None when the client goes on regardless."""
+        early_seconds = self._frames.take(now, cost)
+        if early_seconds and self._refusals.take(now, cost):
+            self._end(CloseCode.RATE, "too many frames")
+            return None
+        return early_seconds
+
+    def _bad_frame(self, body: ErrorBody, re: str | None, now: float) -> None:
+        self._refuse(body, re)
+        if self._bad.exceeded(now):
+            self._end(CloseCode.BAD_FRAMES, "too many bad frames")
 
     def _greet(self, frame: Hello) -> None:
         try:
@@ -136,7 +149,7 @@ def _id(frame: ClientFrame) -> str | None:
     return frame.id if isinstance(frame, Command) else None
 
 
-def _too_early(seconds: float) -> CommandError:
+def _rate_limited(seconds: float) -> CommandError:
     return refusal(
         "rate_limited",
         "Too many frames came; send this again later under the same id.",
