@@ -26,6 +26,7 @@ from client_demo.errors import (
     NotConnectedError,
 )
 from client_demo.session import Notice, Notify, Session
+from client_demo.tasks import task_group
 from client_demo.tools import ClientTool, Handler, tool
 from protocol.backoff import Backoff
 from protocol.client import ClientProtocol
@@ -247,20 +248,11 @@ async def connect(
         max_frame_bytes=max_frame_bytes,
         open_timeout_s=open_timeout_s,
     )
-    try:
-        async with anyio.create_task_group() as tasks:
-            connected = Client(
-                machine, driver, tasks, new_token=new_token, notify=notify
-            )
-            tasks.start_soon(connected.run)
-            await connected.ready(wait_s)
-            yield connected
-            tasks.cancel_scope.cancel()
-    except BaseExceptionGroup as group:
-        # What the block raises is nobody else's: it leaves as it was raised.
-        if len(group.exceptions) == 1:
-            raise group.exceptions[0] from group.exceptions[0].__cause__
-        raise
+    async with task_group() as tasks:
+        connected = Client(machine, driver, tasks, new_token=new_token, notify=notify)
+        tasks.start_soon(connected.run)
+        await connected.ready(wait_s)
+        yield connected
 
 
 def _config(

@@ -1,0 +1,94 @@
+"""`ask`: one question, the answer on standard output."""
+
+import os
+import signal
+import sys
+
+import anyio
+
+from client_demo.client import connect
+from client_demo.control_characters import without_controls
+from client_demo.errors import ClientError
+from client_demo.tasks import task_group
+from client_demo.turn import Turn
+from protocol.codec import encode
+from protocol.events import DeltaEvent, DoneEvent, RefusalEvent
+
+COMPLETE, FAILED, INCOMPLETE = 0, 1, 3
+
+
+async def ask(
+    prompt: str,
+    *,
+    url: str,
+    token: str | None,
+    model: str | None,
+    conversation: str | None,
+    as_json: bool,
+) -> int:
+    """Asks and prints; an interrupt (Ctrl-C) stops the answer and keeps what was shown.
+
+    Args:
+        prompt: What to ask.
+        url: The server's.
+        token: Credentials.
+        model: None takes the conversation's or the server's.
+        conversation: Goes on with this one; None begins one.
+        as_json: Prints each event as a line of JSON in place of the text.
+
+    Returns:
+        The exit code: 0 whole, 3 interrupted or incomplete, 1 failed.
+    """
+    try:
+        async with connect(url, token=token) as client:
+            chat = await client.open(conversation, model=model)
+            turn = chat.send(prompt)
+            async with task_group() as tasks:
+                tasks.start_soon(_stop_on_signal, turn)
+                await _print(turn, as_json=as_json)
+            return _verdict(turn, await turn.wait())
+    except ClientError as error:
+        _complain(str(error))
+    except BrokenPipeError:
+        # Nobody reads any more; the interpreter must not flush into it at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return FAILED
+
+
+async def _print(turn: Turn, *, as_json: bool) -> None:
+    out = sys.stdout
+    shown = without_controls if out.isatty() else str
+    async for event in turn:
+        if as_json:
+            out.write(encode(event).decode() + "\n")
+        elif isinstance(event, DeltaEvent):
+            out.write(shown(event.text))
+        elif isinstance(event, RefusalEvent):
+            _complain(event.text, end="")
+        elif isinstance(event, DoneEvent):
+            out.write("\n")
+        out.flush()
+
+
+async def _stop_on_signal(turn: Turn) -> None:
+    with anyio.open_signal_receiver(signal.SIGINT) as signals:
+        async for _ in signals:
+            await turn.interrupt()
+
+
+def _verdict(turn: Turn, done: DoneEvent) -> int:
+    if turn.view is not None and turn.view.proven is False:
+        _complain("the text received is not the text that the server keeps")
+        return FAILED
+    if done.status == "completed":
+        return COMPLETE
+    if done.status != "failed":
+        _complain(f"{done.status}: {done.reason}")
+        return INCOMPLETE
+    error = turn.view.error if turn.view is not None else None
+    _complain(f"{error.code}: {error.message}" if error else "the turn failed")
+    return FAILED
+
+
+def _complain(message: str, end: str = "\n") -> None:
+    sys.stderr.write(without_controls(message) + end)

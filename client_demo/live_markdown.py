@@ -1,0 +1,133 @@
+"""Markdown that grows on a terminal, without flicker however long it gets.
+
+A block that is finished is printed once and never again. Only the last block,
+which can still change, is drawn anew, and of it no more than fits the screen.
+"""
+
+from types import TracebackType
+from typing import Self
+
+from markdown_it import MarkdownIt
+from rich.console import Console, ConsoleOptions, Group, RenderResult
+from rich.live import Live
+from rich.markdown import Markdown
+from rich.segment import Segment
+from rich.text import Text
+
+_parser = MarkdownIt("commonmark").enable("table")
+_FENCES = ("```", "~~~")
+
+
+def split_finished(source: str) -> tuple[str, str]:
+    """Splits off the blocks that more text can't change: all but the last."""
+    starts = [
+        token.map[0]
+        for token in _parser.parse(source)
+        if token.level == 0 and token.map
+    ]
+    if len(starts) < 2:
+        return "", source
+    lines = source.splitlines(keepends=True)
+    return "".join(lines[: starts[-1]]), "".join(lines[starts[-1] :])
+
+
+def last_lines(block: str, count: int) -> str:
+    """Takes the end of a block, with the line that says what kind it is.
+
+    A fence is kept before code and the header before rows, so the end looks as
+    it does in the whole.
+    """
+    lines = block.splitlines(keepends=True)
+    if len(lines) <= count:
+        return block
+    opening = 0
+    if lines[0].lstrip().startswith(_FENCES):
+        opening = 1
+    elif lines[0].lstrip().startswith("|"):
+        opening = 2
+    return "".join(lines[:opening] + lines[-count:])
+
+
+class _Bottom:
+    """The last rows of what is drawn, so that it never exceeds the screen."""
+
+    def __init__(self, source: str, rows: int) -> None:
+        self._source = source
+        self._rows = rows
+
+    def __rich_console__(
+        self, console: Console, options: ConsoleOptions
+    ) -> RenderResult:
+        shown = Markdown(last_lines(self._source, self._rows))
+        for row in console.render_lines(shown, options, pad=False)[-self._rows :]:
+            yield from row
+            yield Segment.line()
+
+
+class LiveMarkdown:
+    """Shows text as it comes, in a `with` block.
+
+    Attributes:
+        status: A line below the text while it grows; empty for none.
+    """
+
+    def __init__(self, console: Console, *, refreshes_per_second: int = 12) -> None:
+        """Draws nothing yet.
+
+        Args:
+            console: Where to draw.
+            refreshes_per_second: How often, however many pieces come; 0 draws
+                only what is finished.
+        """
+        self.status = ""
+        self._console = console
+        self._open_block = ""
+        self._printed = False
+        self._live = Live(
+            console=console,
+            get_renderable=self._render,
+            auto_refresh=refreshes_per_second > 0,
+            refresh_per_second=refreshes_per_second or 1,
+            transient=True,
+        )
+
+    def __enter__(self) -> Self:
+        self._live.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.status = ""
+        self._live.stop()
+        self.end_block()
+
+    def feed(self, text: str) -> None:
+        """Adds text; prints the blocks that it finishes."""
+        self._open_block += text
+        if "\n" in text:
+            finished, self._open_block = split_finished(self._open_block)
+            self._print(finished)
+
+    def end_block(self) -> None:
+        """Prints what is there; more text begins a block of its own."""
+        rest, self._open_block = self._open_block, ""
+        self._print(rest)
+
+    def _print(self, source: str) -> None:
+        if not source.strip():
+            return
+        if self._printed:
+            self._console.print()
+        self._printed = True
+        self._console.print(Markdown(source))
+
+    def _render(self) -> Group:
+        rows = max(1, self._console.height - 3)
+        return Group(
+            _Bottom(self._open_block, rows),
+            Text(self.status, style="dim", no_wrap=True, overflow="ellipsis"),
+        )
