@@ -316,6 +316,18 @@ async def test_a_defect_reveals_nothing_and_ends_nothing(
         assert (await client.ask("close", conversation="c"))["ok"]
 
 
+async def test_what_needs_no_answer_gets_none() -> None:
+    async with server() as r, connected(r) as client:
+        for conversation in ("open", "unknown"):
+            client.say("ack", conversation=conversation, seq=3)
+            client.say("tool_progress", conversation=conversation, call="k")
+            if conversation == "open":
+                await client.ask("open", conversation="open")
+                await client.frame("caught_up")
+        client.say("ping")
+        assert (await client.frame())["type"] == "pong"
+
+
 async def test_close_stops_the_events_and_not_the_turn() -> None:
     gate = anyio.Event()
     async with rig(waiting(gate)) as r, connected(r) as client:

@@ -379,6 +379,31 @@ async def test_a_defect_in_the_writer_ends_the_connection_as_ours(
         assert conversation._viewers == []
 
 
+async def test_a_defect_in_leaving_one_conversation_keeps_no_other(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def defect(*_: Any) -> None:
+        raise ZeroDivisionError("secret")
+
+    counts = Counts()
+    async with server() as r:
+        wire = Wire()
+        connection = made(r, wire, metrics=counts)
+        client = Client(wire, connection)
+        conversations = []
+        with pytest.RaisesGroup(ZeroDivisionError):
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(connection.run)
+                await client.hello()
+                for name in ("a", "b", "c"):
+                    await client.ask("open", conversation=name)
+                    conversations.append(r.directory.loaded(LOCAL.key(name)))
+                monkeypatch.setattr(conversations[1], "detach", defect)
+                wire.cut()
+        assert [len(found._viewers) for found in conversations] == [0, 1, 0]
+        assert counts.calls[-1] == ("closed", 1006)
+
+
 async def test_server_frames_stay_below_the_limit() -> None:
     async with server(*["x" * 50_000] * 60, store=Disk()) as r, connected(r) as client:
         await client.ask("open", conversation="c")

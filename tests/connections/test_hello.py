@@ -119,6 +119,18 @@ async def test_credentials_that_are_no_good(
         assert (await client.ended())[0] == close
 
 
+async def test_what_comes_after_credentials_that_are_no_good_is_not_read() -> None:
+    tokens = Tokens(good=ALICE)
+    async with server() as r, connected(r, authority=tokens, hello=False) as client:
+        for token in ("wrong", "good"):
+            client.say("hello", protocol=1, token=token)
+        client.say("open", id="o", conversation="c")
+        assert (await client.ended())[0] == 4401
+        frames = [msgspec.json.decode(frame) for frame in client.wire.frames]
+        assert [frame["type"] for frame in frames] == ["error"]
+        assert tokens.asked == []
+
+
 async def test_no_secret_reaches_the_log_or_the_client() -> None:
     tokens = Tokens(good=ALICE)
     shake = Handshake(peer="test", token="SECRET123")  # noqa: S106

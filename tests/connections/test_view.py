@@ -50,6 +50,8 @@ async def test_a_window_stops_the_conversation_until_it_is_acknowledged() -> Non
         await other.told("goes on")
         await settle()
         assert text(d.got(), "other") == "goes on"
+        view.wake()
+        await settle()
         assert view.position == stopped
         for _ in range(50):
             view.ack(view.position)
@@ -116,6 +118,20 @@ async def test_muted_text_goes_out_as_numbers_only() -> None:
         frames = d.got()
         assert text(frames) == "seennext"
         assert numbers(frames) == [1, 2, 3, 4]
+
+
+async def test_a_turn_muted_before_it_was_sent_leaves_an_earlier_one_muted() -> None:
+    journal = Journal(Disk())
+    async with desk() as d:
+        view = d.view(journal)
+        await settle()
+        view.mute(1)
+        view.mute(3)
+        await journal.told("unseen", "unseen", turn=1)
+        await journal.told("unseen", turn=3)
+        await journal.told("next", turn=4)
+        await settle()
+        assert text(d.got()) == "next"
 
 
 async def test_turns_that_are_behind_the_cursor_are_not_remembered() -> None:

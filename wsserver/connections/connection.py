@@ -135,9 +135,11 @@ class Connection:
             try:
                 await self._serve()
             finally:
-                self._views.clear()
                 self._writer.gates.clear()
-                await self._leave()
+                try:
+                    self._views.clear()
+                finally:
+                    await self._leave()
 
     def goaway(self, *, deadline_ms: int, reconnect_after_ms: int, reason: str) -> None:
         """Tells the client that the server goes away."""
@@ -244,24 +246,29 @@ class Connection:
 
     async def _leave(self) -> None:
         """Says goodbye, in bounded time, and writes down how it ended."""
-        transport, code = self._transport, self._code
-        if code is None:  # cancelled from outside
+        code = NO_CLOSE_FRAME if self._code is None else int(self._code)
+        try:
+            if self._code is None:  # cancelled from outside
+                self._transport.abort()
+            elif not self._by_peer:
+                await self._say_goodbye(code)
+        finally:
+            self._metrics.connection_closed(code)
+            self._finished.set()
+            log.info(
+                "connection_closed",
+                code=code,
+                reason=self._reason,
+                by="peer" if self._by_peer else "server",
+                peer=self._handshake.peer,
+                client=self._session.client,
+            )
+
+    async def _say_goodbye(self, code: int) -> None:
+        transport = self._transport
+        if code not in (CloseCode.SLOW, CloseCode.DEAD):
+            transport.write(self._writer.lane.take())
+        with anyio.move_on_after(CLOSE_SECONDS, shield=True) as bound:
+            await transport.close(code, self._reason)
+        if bound.cancelled_caught:
             transport.abort()
-        elif not self._by_peer:
-            if code not in (CloseCode.SLOW, CloseCode.DEAD):
-                transport.write(self._writer.lane.take())
-            with anyio.move_on_after(CLOSE_SECONDS, shield=True) as bound:
-                await transport.close(code, self._reason)
-            if bound.cancelled_caught:
-                transport.abort()
-        told = NO_CLOSE_FRAME if code is None else int(code)
-        self._metrics.connection_closed(told)
-        log.info(
-            "connection_closed",
-            code=told,
-            reason=self._reason,
-            by="peer" if self._by_peer else "server",
-            peer=self._handshake.peer,
-            client=self._session.client,
-        )
-        self._finished.set()

@@ -63,6 +63,7 @@ class Reader:
         self._refuse = refuse
         self._welcome = welcome
         self._end = end
+        self._over = False
         self._frames = TokenBucket(
             per_second=settings.frames_per_second,
             burst=settings.frames_burst,
@@ -86,12 +87,14 @@ class Reader:
         try:
             self._session.check_version()
         except CommandError as error:
-            self._give_up(error, CloseCode.NO_COMMON_VERSION)
+            self._turn_away(error, CloseCode.NO_COMMON_VERSION)
             return
         while True:
             for _ in range(FRAMES_AT_A_TIME):
                 data = await self._transport.receive()
                 self._take(data, anyio.current_time())
+                if self._over:
+                    return
             await anyio.lowlevel.checkpoint()
 
     def _take(self, data: str | bytes, now: float) -> None:
@@ -118,31 +121,35 @@ class Reader:
         """Returns by how many seconds; None when the client goes on regardless."""
         early_seconds = self._frames.take(now, cost)
         if early_seconds and self._refusals.take(now, cost):
-            self._end(CloseCode.RATE, "too many frames")
+            self._give_up(CloseCode.RATE, "too many frames")
             return None
         return early_seconds
 
     def _bad_frame(self, body: ErrorBody, re: str | None, now: float) -> None:
         self._refuse(body, re)
         if self._bad.exceeded(now):
-            self._end(CloseCode.BAD_FRAMES, "too many bad frames")
+            self._give_up(CloseCode.BAD_FRAMES, "too many bad frames")
 
     def _greet(self, frame: Hello) -> None:
         try:
             self._session.hello(frame)
         except CommandError as error:
-            self._give_up(error, CloseCode.NO_COMMON_VERSION)
+            self._turn_away(error, CloseCode.NO_COMMON_VERSION)
         except Unauthorized as error:
-            self._give_up(error, CloseCode.UNAUTHORIZED)
+            self._turn_away(error, CloseCode.UNAUTHORIZED)
         except Forbidden as error:
-            self._give_up(error, CloseCode.FORBIDDEN)
+            self._turn_away(error, CloseCode.FORBIDDEN)
         else:
             self._welcome()
 
-    def _give_up(self, error: Exception, code: CloseCode) -> None:
+    def _turn_away(self, error: Exception, code: CloseCode) -> None:
         body = error_body(error)
         self._refuse(body, None)
-        self._end(code, body.code)
+        self._give_up(code, body.code)
+
+    def _give_up(self, code: CloseCode, reason: str) -> None:
+        self._over = True
+        self._end(code, reason)
 
 
 def _id(frame: ClientFrame) -> str | None:

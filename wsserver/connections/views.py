@@ -1,7 +1,7 @@
 """Which conversations a connection has open, and how one is opened."""
 
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Literal
 
 import structlog
@@ -102,6 +102,7 @@ class Views:
             connection=self._session.connection,
             log=log,
             after=judged.after,
+            # `max_delay_ms` allows text to be gathered; sent at once it is never late.
             options=ViewOptions(
                 handles=frozenset(frame.handles),
                 frames=frame.view == "frames",
@@ -158,9 +159,10 @@ class Views:
             self._deleting.discard(conversation)
 
     def clear(self) -> None:
-        """Leaves all."""
-        for conversation in list(self._opened):
-            self.close(conversation)
+        """Leaves all, even where leaving one fails."""
+        with ExitStack() as left:
+            for conversation in self._opened:
+                left.callback(self.close, conversation)
 
     def _leave(self, opened: _Opened) -> None:
         opened.view.close()
@@ -170,8 +172,8 @@ class Views:
         """Leaves a conversation that somebody deleted, and tells the client."""
         conversation = view.log.conversation
         opened = self._opened.get(conversation)
-        if opened is None or opened.view is not view:
-            return
+        assert opened is not None, "a view that was left does not look"
+        assert opened.view is view, "a view that was replaced does not look"
         self.close(conversation)
         if conversation in self._deleting:
             return
