@@ -1,9 +1,11 @@
 """A log told entry by entry, without the log."""
 
+import re
 import zlib
 from typing import Any
 
 import msgspec
+import orjson
 
 from protocol.content import TextProof, Timing
 from protocol.events import (
@@ -17,6 +19,7 @@ from protocol.events import (
     ToolResultEvent,
     UsageEvent,
 )
+from tests.fakes.strict_messages import find_fault
 from wsserver.engine.prompt import Message, PromptFold
 from wsserver.log.entry import Entry, text_entry
 
@@ -112,6 +115,16 @@ class Story:
         fold.add(self.entries)
         given = {"instructions": None, "context_tokens": None, **members}
         return fold.messages(**given)
+
+
+def check_prompt(messages: list[Message], *, asks: bool = True) -> None:
+    """Fails if a strict provider would refuse it; else it may end with an answer."""
+    question = [] if asks else [{"role": "user", "content": "next"}]
+    assert find_fault([*messages, *question]) is None
+    for message in messages:
+        for call in message.get("tool_calls", ()):
+            assert re.fullmatch(r"[A-Za-z0-9_-]{1,64}", call["function"]["name"])
+            orjson.loads(call["function"]["arguments"])
 
 
 def short(messages: list[Message]) -> list[str]:

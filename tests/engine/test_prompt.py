@@ -8,8 +8,7 @@ import orjson
 import pytest
 
 from protocol.content import ImagePart, ImageUrl, TextPart
-from tests.engine.story import Story, short
-from tests.fakes.strict import check_prompt
+from tests.engine.story import Story, check_prompt, short
 from wsserver.engine.prompt import BYTES_PER_TOKEN
 
 
@@ -36,6 +35,13 @@ def test_parts_reach_the_model_as_parts() -> None:
         {"type": "text", "text": "what is this?"},
         {"type": "image_url", "image_url": {"url": "https://example.org/x.png"}},
     ]
+
+
+def test_a_message_without_text_does_not_spoil_the_conversation() -> None:
+    story = Story()
+    story.ask("")
+    assert short(story.prompt()) == ["user: (empty message)"]
+    check_prompt(story.prompt())
 
 
 def test_a_message_stands_where_its_turn_began() -> None:

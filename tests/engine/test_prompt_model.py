@@ -6,8 +6,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.engine.story import Story
-from tests.fakes.strict import check_prompt
+from tests.engine.story import Story, check_prompt
 from wsserver.engine.prompt import Message
 from wsserver.log.entry import compact
 from wsserver.log.tail import cut
@@ -29,7 +28,7 @@ class Told:
 
     def turn(self) -> None:
         story, draw = self.story, self._draw
-        content = draw(st.text(max_size=3))
+        content = draw(st.text(min_size=1, max_size=3))
         self._numbers = [(story.ask(content), 0)]
         self._kept = ""
         wanted: list[Message] = [{"role": "user", "content": content}]

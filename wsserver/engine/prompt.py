@@ -259,7 +259,10 @@ def _newest(groups: list[list[Message]], room: int) -> list[list[Message]]:
 
 
 def _content(content: Content) -> Any:
-    return content if isinstance(content, str) else msgspec.to_builtins(content)
+    """Returns a message's content, which strict upstreams take only if there is any."""
+    if isinstance(content, str):
+        return content or "(empty message)"
+    return msgspec.to_builtins(content)
 
 
 def _call(upstream_id: str, name: str, arguments: str) -> Message:
