@@ -1,12 +1,13 @@
 """Lines of standard input, without a thread that would outlive the program.
 
-Editing is the terminal's own. Where waiting for input is not possible (files,
-Windows) reading happens in a worker thread.
+Editing is the terminal's own. A worker thread reads only once there is something
+to read; where that can't be waited for (files, Windows) it waits itself.
 """
 
 import codecs
 import os
 from collections.abc import AsyncGenerator
+from contextlib import suppress
 
 import anyio
 from anyio import to_thread
@@ -33,8 +34,6 @@ async def lines(descriptor: int) -> AsyncGenerator[str]:
 
 
 async def _read(descriptor: int) -> bytes:
-    try:
+    with suppress(OSError, NotImplementedError):
         await anyio.wait_readable(descriptor)
-    except (OSError, NotImplementedError):
-        return await to_thread.run_sync(os.read, descriptor, _CHUNK)
-    return os.read(descriptor, _CHUNK)
+    return await to_thread.run_sync(os.read, descriptor, _CHUNK)

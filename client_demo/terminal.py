@@ -145,17 +145,18 @@ class Terminal:
                 live.status = ""
                 live.feed(without_controls(event.text))
             case ReasoningEvent():
-                thought = (live.status + without_controls(event.text)).replace(
-                    "\n", " "
-                )
-                live.status = thought[-_STATUS_CHARACTERS:]
+                thought = live.status + without_controls(event.text)
+                live.status = thought.replace("\n", " ")[-_STATUS_CHARACTERS:]
             case ToolCallEvent():
+                live.end_block()
                 self._say(f"calls {event.name} {event.arguments}")
             case ToolResultEvent():
                 self._say(f"{event.status}: {event.output}")
             case TurnErrorEvent():
-                self._console.print(Text(f"{event.code}: {event.message}", style="red"))
+                live.end_block()
+                self._warn(f"{event.code}: {event.message}")
             case DoneEvent():
+                live.end_block()
                 self._say(_summary(event))
             case _:
                 pass

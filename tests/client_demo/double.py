@@ -173,10 +173,10 @@ class Double:
             await peer.send(**event)
         await peer.send(type="caught_up", conversation=name, seq=len(log))
 
-    async def event(self, name: str, type: str, **members: Any) -> int:  # noqa: A002
+    async def event(self, name: str, kind: str, /, **members: Any) -> int:
         """Appends an event and sends it on the newest connection."""
         seq = len(self.logs[name]) + 1
-        event = {"type": type, "conversation": name, "seq": seq} | members
+        event = {"type": kind, "conversation": name, "seq": seq} | members
         self.logs[name].append(event)
         with suppress(ConnectionClosed):
             await self.peer.send(**event)
