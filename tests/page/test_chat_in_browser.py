@@ -193,3 +193,25 @@ def test_a_failure_says_why(page: Page, address: str) -> None:
     ask(page, "Fail")
     expect(page.locator(".ending")).to_have_text("failed")
     expect(page.locator(".failure")).to_contain_text("upstream_error")
+
+
+def test_ten_thousand_tokens_do_not_hold_the_page_up(page: Page, address: str) -> None:
+    visit(page, address, "demo/fast:tokens=10000,tokens_per_second=2500")
+    page.evaluate(
+        """() => {
+          window.frameTimes = [];
+          let last = performance.now();
+          const frame = () => {
+            frameTimes.push(performance.now() - last);
+            last = performance.now();
+            requestAnimationFrame(frame);
+          };
+          requestAnimationFrame(frame);
+        }"""
+    )
+    ask(page, "Write a book")
+    complete(page)
+    assert "10,000 tokens" in page.locator(".facts").inner_text()
+    times = sorted(page.evaluate("frameTimes"))
+    assert times[len(times) // 2] < 34, "two frames of a screen"
+    assert times[len(times) * 95 // 100] < 100, times[-20:]

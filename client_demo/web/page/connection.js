@@ -9,6 +9,8 @@ export class ConnectionPanel {
   #client;
   #dot = byId("connection");
   #text = byId("connection-text");
+  /** The same text for a screen so narrow that the panel is in a drawer. */
+  #bar = byId("bar");
   #drop = byId("drop");
   #retry = byId("retry");
   #token = byId("token-form");
@@ -36,12 +38,19 @@ export class ConnectionPanel {
   show() {
     const { status } = this.#client;
     this.#dot.dataset.state = status.state;
-    this.#drop.disabled = status.state !== "online";
+    this.#drop.hidden = status.state !== "online";
+    this.#bar.hidden = status.state === "online";
     this.#retry.hidden = status.state !== "waiting" && status.state !== "stopped";
     this.#token.hidden = !(status.code === 4401 || byId("token").value !== "");
-    setText(this.#text, this.#words());
+    this.#say();
     this.#tick(status.state === "waiting");
     this.#tell(status);
+  }
+
+  #say() {
+    const words = this.#words();
+    setText(this.#text, words);
+    setText(this.#bar, words);
   }
 
   #words() {
@@ -63,7 +72,7 @@ export class ConnectionPanel {
   #tick(wanted) {
     if (wanted === (this.#ticker !== null)) return;
     if (wanted) {
-      this.#ticker = setInterval(() => setText(this.#text, this.#words()), 100);
+      this.#ticker = setInterval(() => this.#say(), 100);
     } else {
       clearInterval(this.#ticker);
       this.#ticker = null;

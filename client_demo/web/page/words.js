@@ -54,14 +54,19 @@ export function duration(ms) {
   return `${Math.floor(ms / 60_000)} min ${Math.round((ms % 60_000) / 1_000)} s`;
 }
 
+function number(value) {
+  const maximumFractionDigits = Number.isInteger(value) || value >= 10 ? 0 : 1;
+  return value.toLocaleString("en", { maximumFractionDigits });
+}
+
 /** The facts of a finished turn, one string each. */
 export function facts({ done, usage }, stopMs) {
   const { timing } = done;
   const found = [];
   if (stopMs !== undefined) found.push(`stopped in ${duration(stopMs)}`);
   if (timing.ttft_ms != null) found.push(`first token ${duration(timing.ttft_ms)}`);
-  if (timing.tokens_per_s != null) found.push(`${timing.tokens_per_s.toFixed(timing.tokens_per_s < 10 ? 1 : 0)} tokens/s`);
-  if (usage) found.push(`${usage.estimated ? "≈ " : ""}${usage.output_tokens.toLocaleString("en")} tokens`);
+  if (timing.tokens_per_s != null) found.push(`${number(timing.tokens_per_s)} tokens/s`);
+  if (usage) found.push(`${usage.estimated ? "≈ " : ""}${number(usage.output_tokens)} tokens`);
   if (timing.queue_ms >= 100) found.push(`queued ${duration(timing.queue_ms)}`);
   if (timing.tool_ms != null) found.push(`tools ${duration(timing.tool_ms)}`);
   found.push(`${duration(timing.total_ms)} in all`);
