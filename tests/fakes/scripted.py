@@ -13,6 +13,7 @@ from wsserver.engine.model import (
     Text,
     UpstreamError,
 )
+from wsserver.providers.batches import Batches
 
 Step = float | Sequence[ModelEvent] | Failure | anyio.Event
 """Wait seconds, yield a batch, refuse the request, or wait for an event."""
@@ -38,9 +39,7 @@ class ScriptedProvider:
         self.open_calls = 0
 
     @asynccontextmanager
-    async def stream(
-        self, request: ModelRequest
-    ) -> AsyncGenerator[AsyncIterator[Sequence[ModelEvent]]]:
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[Batches]:
         """Plays the next script."""
         self.requests.append(request)
         index = min(len(self.requests), len(self.scripts)) - 1
@@ -49,7 +48,7 @@ class ScriptedProvider:
         try:
             while script and isinstance(script[0], float | Failure | anyio.Event):
                 await self._wait(script.pop(0))
-            yield self._play(script)
+            yield Batches(self._play(script))
         finally:
             self.open_calls -= 1
 

@@ -65,7 +65,7 @@ async def test_nobody_listens() -> None:
         base_url = gone.base_url
     failure = await failure_at(base_url)
     assert (failure.code, failure.retryable) == ("upstream_unavailable", True)
-    assert failure.upstream_code == "ClientConnectorError"
+    assert failure.upstream_code == "ConnectionRefusedError"
     assert "127.0.0.1" not in failure.message
 
 

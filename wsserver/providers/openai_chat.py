@@ -7,7 +7,12 @@ stop a model call by cancelling it.
 """
 
 import math
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from collections.abc import (
+    AsyncGenerator,
+    Callable,
+    Mapping,
+    Sequence,
+)
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
@@ -89,9 +94,7 @@ class OpenAIChat:
             await self._client.close()
 
     @asynccontextmanager
-    async def stream(
-        self, request: ModelRequest
-    ) -> AsyncGenerator[AsyncIterator[Sequence[ModelEvent]]]:
+    async def stream(self, request: ModelRequest) -> AsyncGenerator["_Batches"]:
         """Makes one model call; see `wsserver.turns.provider.Provider.stream`.
 
         Raises:
@@ -173,6 +176,27 @@ class _Batches:
         # When what follows an error is not waited for any more.
         self._deadline = math.inf
 
+    async def pump(self, sink: Callable[[Sequence[ModelEvent]], None]) -> None:
+        """Gives each batch to `sink` where it arrives; returns after the last."""
+        decoder, body = self._decoder, self._body
+
+        def take(data: bytes) -> None:
+            batch = decoder.feed(data)
+            if decoder.finished or decoder.failed:
+                body.stop_pump()
+            sink(batch)
+
+        aborted = False
+        try:
+            await body.pump(take)
+        except OSError:
+            aborted = True
+        if decoder.failed and not aborted:
+            async for batch in self:  # More may be said of the error, for a while.
+                sink(batch)
+        elif not decoder.finished:
+            sink(decoder.close(aborted=aborted))
+
     def __aiter__(self) -> "_Batches":
         return self
 
@@ -182,7 +206,7 @@ class _Batches:
             raise StopAsyncIteration
         try:
             data = await (self._body.read() if not decoder.failed else self._rest())
-        except ConnectionError:
+        except OSError:
             return decoder.close(aborted=True)
         return decoder.feed(data) if data else decoder.close()
 
@@ -204,7 +228,7 @@ class _Batches:
         try:
             while await self._body.read():
                 pass
-        except ConnectionError:
+        except OSError:
             pass  # Then it is not kept.
 
 

@@ -1,76 +1,101 @@
 """The HTTP connections to one upstream, as a transport under the openai SDK.
 
-It stands on aiohttp and does what the SDK's own transport does not: every fault
-becomes an `UpstreamError` that says which it was, the body of an error answer is
-read within bounds, and an answer can be closed without waiting, so that a
-cancellation at any point gives the connection back or closes it.
+It does what the SDK's own transport does not: what is read of an answer goes to its
+sink where it arrives, every fault becomes an `UpstreamError` that says which it was,
+the body of an error answer is read within bounds, and an answer can be closed
+without waiting, so that a cancellation at any point gives the connection back or
+closes it.
 
-Importing this module is slow (aiohttp, httpx2, TLS): `openai_chat` does it late and
-in a thread.
+Importing this module is slow (httpx2, TLS): `openai_chat` does it late and in a
+thread.
 """
 
-import io
+import socket
 import ssl
+import zlib
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
-from typing import Final, cast
-from urllib.parse import urlsplit
-from urllib.request import getproxies, proxy_bypass
+from typing import Final
 
-import aiohttp
 import anyio
 import httpx2
-from aiohttp.http import HttpProcessingError
 
 from wsserver.engine.model import Failure, UpstreamError
 from wsserver.providers.exact_json import read_json
 from wsserver.providers.failures import failure_from_status, read_retry_after
+from wsserver.providers.upstream_connection import Answer, Sink, UpstreamConnection
+from wsserver.providers.upstream_pool import ProxyRefusedError, UpstreamPool
 
 # A handler's error page is cut here; what matters stands at its beginning.
 _MAX_ERROR_BYTES: Final = 64 * 1024
 _ERROR_BODY_SECONDS: Final = 5.0
-# Shorter than what servers allow (uvicorn: 5 s), so that a connection that is about
-# to be closed over there is not used for one more request.
-_KEEPALIVE_SECONDS: Final = 4.0
 
-_TRANSPORT_ERRORS: Final = (aiohttp.ClientError, HttpProcessingError, OSError)
+_ZLIB_ENCODINGS: Final = frozenset({b"gzip", b"x-gzip", b"deflate"})
 
 _EXTENSION: Final = "wsserver.body"
 
 
 class UpstreamBody(httpx2.AsyncByteStream):
-    """The body of a 2xx answer."""
+    """The body of an answer."""
 
-    def __init__(self, response: aiohttp.ClientResponse) -> None:
-        self._response = response
+    def __init__(
+        self, connection: UpstreamConnection, answer: Answer, pool: UpstreamPool
+    ) -> None:
+        self._connection = connection
+        self._answer = answer
+        self._pool = pool
+        self._closed = False
+        encoding = answer.header(b"content-encoding") or b""
+        packed = encoding.strip().lower() in _ZLIB_ENCODINGS
+        # None was asked for, but some gateways compress nonetheless.
+        self._unpack = zlib.decompressobj(zlib.MAX_WBITS | 32) if packed else None
 
     @property
     def content_type(self) -> str | None:
         """The answer's `Content-Type`, or None."""
-        return self._response.headers.get("Content-Type")
+        found = self._answer.header(b"content-type")
+        return None if found is None else found.decode("latin-1")
+
+    async def pump(self, sink: Sink) -> None:
+        """Gives the whole body to `sink` as it arrives; see `UpstreamConnection`.
+
+        Raises:
+            OSError: The connection broke. What came before is given first.
+        """
+        if self._unpack is None:
+            await self._connection.pump(sink)
+        else:
+            await self._connection.pump(lambda data: sink(self._unpacked(data)))
+
+    def stop_pump(self) -> None:
+        """Lets `pump` return although the body goes on."""
+        self._connection.stop_pump()
 
     async def read(self) -> bytes:
         """Returns what has come since the last read; b"" at the proper end.
 
         Raises:
-            ConnectionError: The connection broke. What came before is returned
-                first.
+            OSError: The connection broke. What came before is returned first.
         """
-        content = self._response.content
-        try:
-            return await content.readany()
-        except _TRANSPORT_ERRORS as error:
-            # aiohttp puts the fault before the bytes that came ahead of it.
-            content.set_exception(cast(BaseException, None))
-            data = content.read_nowait()
-            content.set_exception(error)
-            if data:
+        while data := await self._connection.read():
+            if self._unpack is None:
                 return data
-            raise ConnectionError("the answer broke off") from error
+            if unpacked := self._unpacked(data):
+                return unpacked
+        return b""
+
+    def _unpacked(self, data: bytes) -> bytes:
+        assert self._unpack is not None, "only of a compressed body"
+        try:
+            return self._unpack.decompress(data)
+        except zlib.error as error:
+            raise ConnectionError("the answer is compressed badly") from error
 
     def close(self) -> None:
         """Closes the connection at once, unless the answer was read to its end."""
-        self._response.close()
+        if not self._closed:
+            self._closed = True
+            self._pool.give_back(self._connection)
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         while data := await self.read():
@@ -84,12 +109,9 @@ class UpstreamBody(httpx2.AsyncByteStream):
 class UpstreamTransport(httpx2.AsyncBaseTransport):
     """Sends requests to an upstream over pooled connections.
 
-    The pool has no limit of its own: aiohttp loses a wake-up when a task that waits
-    for a connection is cancelled as it gets one. `openai_chat` counts instead.
-
     Args:
         base_url: Where the upstream is.
-        connect_timeout_seconds: For the TCP and the TLS handshake together. Nothing
+        connect_timeout_seconds: For TCP, a proxy's tunnel and TLS together. Nothing
             else has a limit here.
         trust_environment: Whether the usual variables name proxies and certificates.
     """
@@ -97,14 +119,12 @@ class UpstreamTransport(httpx2.AsyncBaseTransport):
     def __init__(
         self, base_url: str, *, connect_timeout_seconds: float, trust_environment: bool
     ) -> None:
-        self._timeout = aiohttp.ClientTimeout(
-            total=None, sock_connect=connect_timeout_seconds
+        self._pool = UpstreamPool(
+            base_url,
+            connect_timeout_seconds=connect_timeout_seconds,
+            trust_environment=trust_environment,
+            tls=httpx2.create_ssl_context(trust_env=trust_environment),
         )
-        # Found once. aiohttp's own `trust_env` would look for each request, and add
-        # a password of a netrc file to the key.
-        self._proxy = _proxy_for(base_url) if trust_environment else None
-        self._tls = httpx2.create_ssl_context(trust_env=trust_environment)
-        self._session: aiohttp.ClientSession | None = None
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         """Sends `request` and returns the answer once its headers are there.
@@ -113,25 +133,26 @@ class UpstreamTransport(httpx2.AsyncBaseTransport):
             UpstreamError: There is no answer, or it is no 2xx.
         """
         try:
-            response = await self._open_session().request(
-                request.method,
-                str(request.url),
-                headers=request.headers,
-                data=io.BytesIO(request.content),
-                allow_redirects=False,
-                proxy=self._proxy,
-            )
-        except (*_TRANSPORT_ERRORS, ValueError) as error:
-            raise UpstreamError(_failure_of(error)) from error
-        if not 200 <= response.status < 300:
+            connection = await self._pool.take()
+        except (OSError, ValueError) as error:
+            raise UpstreamError(_failure_of(error, connecting=True)) from error
+        try:
+            answer = await connection.request(self._head(request), request.content)
+        except OSError as error:
+            self._pool.give_back(connection)
+            raise UpstreamError(_failure_of(error, connecting=False)) from error
+        except BaseException:
+            self._pool.give_back(connection)
+            raise
+        body = UpstreamBody(connection, answer, self._pool)
+        if not 200 <= answer.status < 300:
             try:
-                raise UpstreamError(await _refusal_of(response))
+                raise UpstreamError(await _refusal_of(answer, body))
             finally:
-                response.close()
-        body = UpstreamBody(response)
+                body.close()
         return httpx2.Response(
-            response.status,
-            headers=list(response.raw_headers),
+            answer.status,
+            headers=answer.headers,
             stream=body,
             extensions={_EXTENSION: body},
             request=request,
@@ -139,29 +160,17 @@ class UpstreamTransport(httpx2.AsyncBaseTransport):
 
     async def aclose(self) -> None:
         """Closes all connections, those in use too."""
-        if self._session is not None:
-            await self._session.close()
+        self._pool.close()
 
-    def _open_session(self) -> aiohttp.ClientSession:
-        # Not in __init__: a session needs the running event loop.
-        if self._session is None:
-            self._session = aiohttp.ClientSession(
-                connector=aiohttp.TCPConnector(
-                    limit=0, keepalive_timeout=_KEEPALIVE_SECONDS, ssl=self._tls
-                ),
-                # Cookies would tie the turns of different people together.
-                cookie_jar=aiohttp.DummyCookieJar(),
-                timeout=self._timeout,
-            )
-        return self._session
-
-
-def _proxy_for(base_url: str) -> str | None:
-    parts = urlsplit(base_url)
-    if proxy_bypass(parts.hostname or ""):
-        return None
-    proxies = getproxies()
-    return proxies.get(parts.scheme) or proxies.get("all")
+    def _head(self, request: httpx2.Request) -> bytes:
+        url = request.url
+        target = str(url).encode() if self._pool.absolute else url.raw_path
+        lines = [b"%b %b HTTP/1.1" % (request.method.encode(), target)]
+        headers = request.headers.raw
+        if self._pool.absolute:
+            headers = [*headers, *self._pool.proxy_headers]
+        lines += [b"%b: %b" % header for header in headers]
+        return b"\r\n".join(lines) + b"\r\n\r\n"
 
 
 def body_of(response: httpx2.Response) -> UpstreamBody:
@@ -171,55 +180,54 @@ def body_of(response: httpx2.Response) -> UpstreamBody:
     return body
 
 
-async def _refusal_of(response: aiohttp.ClientResponse) -> Failure:
+async def _refusal_of(answer: Answer, body: UpstreamBody) -> Failure:
     content = bytearray()
     with anyio.move_on_after(_ERROR_BODY_SECONDS):
         try:
             while len(content) < _MAX_ERROR_BYTES:
-                data = await response.content.readany()
+                data = await body.read()
                 if not data:
                     break
                 content += data
-        except _TRANSPORT_ERRORS:
+        except OSError:
             pass  # What came of it is enough.
     text = bytes(content[:_MAX_ERROR_BYTES])
     try:
         payload = read_json(text)
     except ValueError:
         payload = text.decode("utf-8", "replace")
-    headers = {name.lower(): value for name, value in response.headers.items()}
+    headers = {
+        name.decode("latin-1").lower(): value.decode("latin-1")
+        for name, value in answer.headers
+    }
     retry_after_s = read_retry_after(headers, datetime.now(UTC))
-    return failure_from_status(response.status, payload, retry_after_s)
+    return failure_from_status(answer.status, payload, retry_after_s)
 
 
-def _failure_of(error: Exception) -> Failure:
+def _failure_of(error: Exception, *, connecting: bool) -> Failure:
     """Says why there is no answer, without names and addresses of the network."""
-    kind = type(error)
+    code = "upstream_unavailable"
+    retryable = True
     match error:
-        case aiohttp.ServerTimeoutError() | TimeoutError():
+        case TimeoutError():
             code, message = "upstream_timeout", "The upstream took too long to connect."
-        case aiohttp.ClientConnectorDNSError():
-            code, message = "upstream_unavailable", "The upstream's name is not known."
-        case aiohttp.ClientConnectorCertificateError():
-            code, message = "upstream_unavailable", "The upstream's certificate is bad."
-        case aiohttp.ClientSSLError() | ssl.SSLError():
-            code, message = "upstream_unavailable", "No TLS with the upstream."
-        case aiohttp.ClientConnectorError():
-            code, message = "upstream_unavailable", "The upstream can't be reached."
-        case aiohttp.ClientConnectionError() | OSError():
-            code, message = "upstream_unavailable", "The upstream hung up."
-        case aiohttp.InvalidURL() | aiohttp.NonHttpUrlClientError():
-            code, message = "upstream_error", "The upstream's address is no HTTP URL."
-        case _:
+        case socket.gaierror() | UnicodeError():
+            message = "The upstream's name is not known."
+        case ssl.SSLCertVerificationError():
+            message, retryable = "The upstream's certificate is bad.", False
+        case ssl.SSLError():
+            message = "No TLS with the upstream."
+        case ProxyRefusedError():
+            message = "The proxy gave no way to the upstream."
+        case ConnectionError() if not connecting and "no HTTP" in str(error):
             code, message = "upstream_error", "The upstream's answer is no HTTP."
-    final: tuple[type[Exception], ...] = (
-        aiohttp.ClientConnectorCertificateError,
-        aiohttp.InvalidURL,
-        aiohttp.NonHttpUrlClientError,
-    )
+        case _ if connecting:
+            message = "The upstream can't be reached."
+        case _:
+            message = "The upstream hung up."
     return Failure(
         code=code,
         message=message,
-        retryable=not isinstance(error, final),
-        upstream_code=kind.__name__,
+        retryable=retryable,
+        upstream_code=type(error).__name__,
     )

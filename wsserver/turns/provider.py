@@ -1,12 +1,25 @@
 """What a turn needs of a provider. Providers stand beside this, not on it."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Protocol
 
 from wsserver.engine.model import ModelEvent, ModelRequest
 
-ModelStream = AsyncIterator[Sequence[ModelEvent]]
+Sink = Callable[[Sequence[ModelEvent]], None]
+"""Takes what one read of the upstream held, at once."""
+
+
+class ModelStream(Protocol):
+    """What a model says in one call."""
+
+    async def pump(self, sink: Sink) -> None:
+        """Gives each read's events to `sink`, where and when they arrive.
+
+        An empty batch is a sign of life without content. Returns after the batch
+        that ends with `Finished`; raises what `sink` raises.
+        """
+        ...
 
 
 class Provider(Protocol):
@@ -16,11 +29,9 @@ class Provider(Protocol):
         """Makes one model call.
 
         Entering the context sends the request and returns when the upstream
-        has answered with headers. The stream yields one batch of events for
-        each read of the upstream (an empty batch is a sign of life without
-        content) and ends with the batch that holds `Finished`. Leaving the
-        context, also by cancellation at any point, closes the upstream
-        connection unless the response was read to its end. Never retries.
+        has answered with headers. Leaving the context, also by cancellation at
+        any point, closes the upstream connection unless the response was read to
+        its end. Never retries.
 
         Raises:
             UpstreamError: On entering, when no stream could be had. Once the

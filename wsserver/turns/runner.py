@@ -99,8 +99,7 @@ class TurnRunner:
             machine.called(size, clock.now())
             async with self._target.provider.stream(request) as stream:
                 machine.connected(clock.now())
-                async for events in stream:
-                    self._feed(events)
+                await stream.pump(self._feed)
             self._feed([Finished(reason="incomplete")])
         except UpstreamError as error:
             self._refused(error.failure)

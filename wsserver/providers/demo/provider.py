@@ -1,13 +1,14 @@
 """The entrance to the demo models: a provider that needs nothing."""
 
 import math
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing, asynccontextmanager
 
 import anyio
 import anyio.lowlevel
 
-from wsserver.engine.model import Failure, ModelEvent, ModelRequest, UpstreamError
+from wsserver.engine.model import Failure, ModelRequest, UpstreamError
+from wsserver.providers.batches import Batches
 from wsserver.providers.demo.answer import finish, limited, resized
 from wsserver.providers.demo.options import (
     PREFIX,
@@ -51,9 +52,7 @@ class DemoProvider:
         return True
 
     @asynccontextmanager
-    async def stream(
-        self, request: ModelRequest
-    ) -> AsyncGenerator[AsyncIterator[Sequence[ModelEvent]]]:
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[Batches]:
         """Makes one model call; see `wsserver.turns.provider.Provider.stream`.
 
         Raises:
@@ -72,8 +71,10 @@ class DemoProvider:
             answer = limited(answer, options.max_tokens)
         finished = finish(answer, count_input_tokens(request.messages))
         pace = _pace(personality, options)
-        async with aclosing(play(answer.events, finished, pace, requested_at)) as batch:
-            yield batch
+        async with aclosing(
+            play(answer.events, finished, pace, requested_at)
+        ) as batches:
+            yield Batches(batches)
 
 
 def _read_model(request: ModelRequest) -> tuple[Personality, DemoOptions]:
