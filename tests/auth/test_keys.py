@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wsserver.auth.keys import KeyAuthority, KeysError
-from wsserver.auth.principal import Forbidden, Principal, Unauthorized
+from wsserver.auth.principal import ForbiddenError, Principal, UnauthorizedError
 
 ALICE = "alice-key-long-enough"
 VISIBLE = st.text(st.characters(min_codepoint=33, max_codepoint=126), min_size=1)
@@ -16,41 +16,41 @@ def parse(text: str) -> KeyAuthority:
     return KeyAuthority.parse(text.splitlines(), "keys.txt")
 
 
-def test_a_key_names_its_principal_alone_in_a_space_of_its_name() -> None:
+async def test_a_key_names_its_principal_alone_in_a_space_of_its_name() -> None:
     authority = parse(f"# people\n\nalice:{ALICE}\n")
-    assert authority.authenticate(ALICE) == Principal(name="alice", space="alice")
+    assert await authority.authenticate(ALICE) == Principal(name="alice", space="alice")
 
 
-def test_principals_may_share_a_space() -> None:
+async def test_principals_may_share_a_space() -> None:
     authority = parse("team/alice:aaaaaaaaaaaaaaaa\nteam/bob : bbbbbbbbbbbbbbbb")
-    assert authority.authenticate("aaaaaaaaaaaaaaaa").space == "team"
-    assert authority.authenticate("bbbbbbbbbbbbbbbb") == Principal(
+    assert (await authority.authenticate("aaaaaaaaaaaaaaaa")).space == "team"
+    assert await authority.authenticate("bbbbbbbbbbbbbbbb") == Principal(
         name="bob", space="team"
     )
 
 
-def test_a_principal_may_have_several_keys() -> None:
+async def test_a_principal_may_have_several_keys() -> None:
     authority = parse(f"alice:{ALICE}\nalice:second-key-of-alice")
-    assert authority.authenticate(ALICE) == authority.authenticate(
+    assert await authority.authenticate(ALICE) == await authority.authenticate(
         "second-key-of-alice"
     )
 
 
 @given(st.dictionaries(VISIBLE, NAMES, min_size=1, max_size=8), VISIBLE)
-def test_only_a_whole_key_opens(keys: dict[str, str], other: str) -> None:
+async def test_only_a_whole_key_opens(keys: dict[str, str], other: str) -> None:
     lines = [f"{name}:{key}" for key, name in keys.items()]
     authority = KeyAuthority.parse(lines, "keys.txt")
     for key, name in keys.items():
-        assert authority.authenticate(key).name == name
+        assert (await authority.authenticate(key)).name == name
     for wrong in {other, "", *(key[:-1] for key in keys), *(f"{k}x" for k in keys)}:
         if wrong not in keys:
-            with pytest.raises(Unauthorized):
-                authority.authenticate(wrong)
+            with pytest.raises(UnauthorizedError):
+                await authority.authenticate(wrong)
 
 
-def test_no_token_is_nobodys() -> None:
-    with pytest.raises(Unauthorized):
-        parse(f"alice:{ALICE}").authenticate(None)
+async def test_no_token_is_nobodys() -> None:
+    with pytest.raises(UnauthorizedError):
+        await parse(f"alice:{ALICE}").authenticate(None)
 
 
 @pytest.mark.parametrize(
@@ -80,9 +80,9 @@ def test_a_file_without_keys_is_refused() -> None:
         parse("# nobody yet\n")
 
 
-def test_a_short_key_is_taken_with_a_warning() -> None:
+async def test_a_short_key_is_taken_with_a_warning() -> None:
     authority = parse("alice:short")
-    assert authority.authenticate("short").name == "alice"
+    assert (await authority.authenticate("short")).name == "alice"
     (warning,) = authority.warnings
     assert "keys.txt:1" in warning
 
@@ -111,10 +111,10 @@ def test_a_file_that_cannot_be_read_is_named(
     assert str(file) in str(caught.value)
 
 
-def test_everything_is_allowed_within_the_space_and_nothing_outside() -> None:
+async def test_everything_is_allowed_within_the_space_and_nothing_outside() -> None:
     authority = parse(f"alice:{ALICE}")
-    alice = authority.authenticate(ALICE)
+    alice = await authority.authenticate(ALICE)
     authority.authorize(alice, "delete", alice.key("c1"))
     for foreign in ("bob/c1", "alice2/c1", "alic/c1", "c1"):
-        with pytest.raises(Forbidden):
+        with pytest.raises(ForbiddenError):
             authority.authorize(alice, "open", foreign)

@@ -12,7 +12,7 @@ from tests.connections.wire import SETTINGS, Tokens, connected
 from tests.fakes.rig import ALICE, Rig, rig
 from tests.fakes.scripted import ScriptedProvider, says
 from wsserver.auth.open import LOCAL
-from wsserver.auth.principal import Forbidden, Principal
+from wsserver.auth.principal import ForbiddenError, Principal
 from wsserver.connections.transport import Handshake
 from wsserver.log.store import Meta, StoreError
 from wsserver.turns.conversation import Conversation
@@ -155,11 +155,11 @@ async def test_each_verb_is_asked_for_once_with_the_key() -> None:
         await client.ask("delete", conversation="c")
         verbs = [verb for verb, _ in tokens.asked]
         assert verbs == [
-            "open", "configure", "send", "interrupt", "tool_result",
+            "open", "create", "configure", "send", "interrupt", "tool_result",
             "tool_progress", "ack", "fork", "close", "delete",
         ]  # fmt: skip
         assert {key for _, key in tokens.asked} == {"alice/c"}
-        tokens.forbidden = Forbidden("because")
+        tokens.forbidden = ForbiddenError("because")
         for verb in ("open", "close", "delete"):
             reply = await client.ask(verb, conversation="c")
             assert reply["error"]["code"] == "forbidden"

@@ -38,6 +38,7 @@ def play(
 
 def greeted(settings: Any = SETTINGS) -> Deadlines:
     deadlines = Deadlines(settings, 0.0)
+    deadlines.heard()
     deadlines.greeted(0.0)
     return deadlines
 

@@ -7,7 +7,7 @@ import structlog
 from protocol.codes import ERRORS
 from protocol.control import ErrorFrame, Reply
 from protocol.frame_error import FrameError
-from wsserver.auth.principal import Forbidden, Unauthorized
+from wsserver.auth.principal import ForbiddenError, UnauthorizedError
 from wsserver.connections.errors import error_body, error_frame
 from wsserver.log.store import StoreError
 from wsserver.turns.errors import refusal
@@ -19,8 +19,8 @@ from wsserver.turns.errors import refusal
         (FrameError("bad_frame", "no", "$.x", "1"), "bad_frame"),
         (refusal("busy", "no"), "busy"),
         (StoreError("secret"), "store_unavailable"),
-        (Forbidden("secret"), "forbidden"),
-        (Unauthorized("secret"), "unauthorized"),
+        (ForbiddenError("secret"), "forbidden"),
+        (UnauthorizedError("secret"), "unauthorized"),
         (ValueError("secret"), "internal"),
         (TimeoutError("secret"), "internal"),
     ],

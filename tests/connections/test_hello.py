@@ -9,7 +9,7 @@ import structlog
 from tests.connections.wire import LIMITS, SETTINGS, Tokens, connected
 from tests.fakes.rig import ALICE, rig
 from tests.fakes.scripted import ScriptedProvider, says
-from wsserver.auth.principal import Forbidden, Principal
+from wsserver.auth.principal import ForbiddenError, Principal
 from wsserver.connections.transport import Handshake
 
 EAGER = msgspec.structs.replace(SETTINGS, hello_seconds=0.05)
@@ -95,7 +95,7 @@ async def test_who_the_client_is(
         members = {} if hello is None else {"token": hello}
         assert (await client.hello(**members))["type"] == "welcome"
         await client.ask("open", conversation="c")
-        assert tokens.asked == [("open", f"{who}/c")]
+        assert tokens.asked == [("open", f"{who}/c"), ("create", f"{who}/c")]
 
 
 @pytest.mark.parametrize(
@@ -112,7 +112,7 @@ async def test_credentials_that_are_no_good(
     token: str | None, error: str, close: int
 ) -> None:
     expired = Principal(name="eve", space="eve", expires_at=1.0)
-    tokens = Tokens(expired=expired, barred=Forbidden("no"))
+    tokens = Tokens(expired=expired, barred=ForbiddenError("no"))
     async with server() as r, connected(r, authority=tokens, hello=False) as client:
         client.say("hello", protocol=1, token=token)
         assert (await client.frame())["code"] == error

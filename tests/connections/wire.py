@@ -11,7 +11,7 @@ import msgspec
 from protocol.content import Limits, ServerInfo
 from tests.fakes.rig import NoMetrics, Rig
 from wsserver.auth.open import OpenAuthority
-from wsserver.auth.principal import Authority, Principal, Unauthorized
+from wsserver.auth.principal import Authority, Principal, UnauthorizedError
 from wsserver.connections.connection import Connection
 from wsserver.connections.settings import ConnectionSettings
 from wsserver.connections.transport import Handshake, TransportClosed
@@ -206,12 +206,13 @@ class Tokens:
         self.asked: list[tuple[str, str]] = []
         self.forbidden: Exception | None = None
 
-    def authenticate(self, token: str | None) -> Principal:
+    async def authenticate(self, token: str | None) -> Principal:
+        await anyio.lowlevel.checkpoint()
         found = self.known.get(token or "")
         if isinstance(found, Exception):
             raise found
         if found is None:
-            raise Unauthorized("not known")
+            raise UnauthorizedError("not known")
         return found
 
     def authorize(self, principal: Principal, verb: str, conversation: str) -> None:

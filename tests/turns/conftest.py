@@ -1,21 +1,3 @@
-"""Turns run under trio's clock too: hours pass at once."""
+"""Turns are portable: their tests run under both event loops, in virtual time."""
 
-from typing import Any
-
-import pytest
-import trio.testing
-
-
-@pytest.fixture(
-    params=[
-        pytest.param(("asyncio", {}), id="asyncio"),
-        pytest.param(("trio", {}), id="trio"),
-    ]
-)
-def anyio_backend(request: pytest.FixtureRequest) -> tuple[str, dict[str, Any]]:
-    """Runs each test under both; trio's time jumps when all tasks wait."""
-    name, options = request.param
-    if name == "trio":
-        clock = trio.testing.MockClock(autojump_threshold=0)
-        return name, {**options, "clock": clock}
-    return name, options
+from tests.fakes.clocks import virtual_time  # noqa: F401

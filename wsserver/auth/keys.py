@@ -12,7 +12,7 @@ import stat
 from collections.abc import Iterable
 from pathlib import Path
 
-from wsserver.auth.principal import Forbidden, Principal, Unauthorized, Verb
+from wsserver.auth.principal import Principal, UnauthorizedError, Verb, check
 
 SHORTEST_GOOD_KEY = 16
 """Shorter ones are taken, but the operator hears of it."""
@@ -100,35 +100,36 @@ class KeyAuthority:
             )
         return authority
 
-    def authenticate(self, token: str | None) -> Principal:
+    async def authenticate(self, token: str | None) -> Principal:
         """Returns whose key the token is.
 
         Compares with every key, and digests rather than keys, so that the time
         it takes says nothing about them.
 
         Raises:
-            Unauthorized: It is nobody's.
+            UnauthorizedError: It is nobody's.
         """
         if token is None:
-            raise Unauthorized("credentials are required")
+            raise UnauthorizedError("credentials are required")
         digest = _digest(token)
         found = None
         for known, principal in self._principals.items():
             if hmac.compare_digest(known, digest):
                 found = principal
         if found is None:
-            raise Unauthorized("the credentials are not known")
+            raise UnauthorizedError("the credentials are not known")
         return found
 
     def authorize(self, principal: Principal, verb: Verb, conversation: str) -> None:
         """Allows everything within the principal's space.
 
         Raises:
-            Forbidden: The conversation's key lies in another space.
+            ForbiddenError: The conversation's key lies in another space.
         """
-        del verb
-        if not conversation.startswith(f"{principal.space}/"):
-            raise Forbidden("the conversation belongs to another space")
+        check(principal, verb, conversation)
+
+    async def run(self) -> None:
+        """Has nothing to keep up to date."""
 
 
 def _digest(key: str) -> bytes:

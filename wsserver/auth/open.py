@@ -11,7 +11,7 @@ LOCAL = Principal(name="local", space="local")
 class OpenAuthority:
     """Knows one principal and lets it do everything."""
 
-    def authenticate(self, token: str | None) -> Principal:
+    async def authenticate(self, token: str | None) -> Principal:
         """Returns the local principal; a token makes no difference."""
         del token
         return LOCAL
@@ -19,3 +19,6 @@ class OpenAuthority:
     def authorize(self, principal: Principal, verb: Verb, conversation: str) -> None:
         """Allows everything."""
         del principal, verb, conversation
+
+    async def run(self) -> None:
+        """Has nothing to keep up to date."""

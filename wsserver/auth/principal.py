@@ -1,13 +1,16 @@
 """Who acts, on what, and the one seam that decides whether it may."""
 
-from typing import Literal, Protocol
+from typing import Literal, Protocol, get_args
 
 from msgspec import Struct
 
 Verb = Literal[
-    "open", "configure", "send", "interrupt", "tool_result", "tool_progress", "fork",
-    "ack", "close", "delete",
+    "open", "create", "configure", "send", "interrupt", "tool_result",
+    "tool_progress", "fork", "ack", "close", "delete",
 ]  # fmt: skip
+"""The commands that concern a conversation, and `create`: an `open` that makes one."""
+
+VERBS: frozenset[Verb] = frozenset(get_args(Verb))
 
 
 class Principal(Struct, frozen=True, kw_only=True):
@@ -18,12 +21,14 @@ class Principal(Struct, frozen=True, kw_only=True):
         space: The namespace its conversation ids live in. Principals of one
             space share their conversations; for all others those do not exist,
             so an id that is foreign and one that is unknown are the same thing.
+        verbs: What it may do in its space.
         expires_at: When the credentials end, in seconds since the epoch; None
             for never.
     """
 
     name: str
     space: str
+    verbs: frozenset[Verb] = VERBS
     expires_at: float | None = None
 
     def key(self, conversation: str) -> str:
@@ -31,29 +36,52 @@ class Principal(Struct, frozen=True, kw_only=True):
         return f"{self.space}/{conversation}"
 
 
-class Unauthorized(Exception):
-    """The credentials are missing, wrong or expired."""
+class UnauthorizedError(Exception):
+    """The credentials are missing, wrong or expired.
+
+    What it says is for the operator: it names no credential, and clients are told
+    less.
+    """
 
 
-class Forbidden(Exception):
+class ForbiddenError(Exception):
     """The principal may not do this."""
 
 
 class Authority(Protocol):
     """Decides who somebody is and what they may do."""
 
-    def authenticate(self, token: str | None) -> Principal:
-        """Returns whose token it is.
+    async def authenticate(self, token: str | None) -> Principal:
+        """Returns whose token it is, within a few seconds.
 
         Raises:
-            Unauthorized: It is nobody's.
+            UnauthorizedError: It is nobody's.
+            ForbiddenError: It is somebody's who may do nothing here.
         """
         ...
 
     def authorize(self, principal: Principal, verb: Verb, conversation: str) -> None:
         """Returns when the principal may do `verb` on the conversation's key.
 
+        Whether there is such a conversation makes no difference.
+
         Raises:
-            Forbidden: It may not.
+            ForbiddenError: It may not.
         """
         ...
+
+    async def run(self) -> None:
+        """Keeps what it knows up to date, until cancelled or there is nothing to."""
+        ...
+
+
+def check(principal: Principal, verb: Verb, conversation: str) -> None:
+    """Does what `Authority.authorize` says, by the principal alone.
+
+    Raises:
+        ForbiddenError: It may not.
+    """
+    if verb not in principal.verbs:
+        raise ForbiddenError("the credentials do not allow this")
+    if conversation.rpartition("/")[0] != principal.space:
+        raise ForbiddenError("the conversation belongs to another space")

@@ -1,4 +1,4 @@
-"""Commands that wait for the store, in order for each conversation."""
+"""Commands that have to wait, for the store as a rule, in order by conversation."""
 
 from collections import deque
 from collections.abc import Awaitable, Callable

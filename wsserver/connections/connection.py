@@ -119,6 +119,7 @@ class Connection:
             dispatch,
             settings,
             refuse=self._refuse,
+            heard=self._deadlines.heard,
             welcome=self._welcome,
             end=self._end,
             now=anyio.current_time(),

@@ -63,9 +63,12 @@ class Deadlines:
         self._was_buffered = False
         self._warned = False
 
-    def greeted(self, now: float) -> None:
-        """Takes note of `hello`; heartbeats begin."""
+    def heard(self) -> None:
+        """Takes note of a `hello`: to believe it may take a moment longer."""
         self._hello_at = inf
+
+    def greeted(self, now: float) -> None:
+        """Takes note that it was believed; heartbeats begin."""
         self._heartbeat_at = now + self._settings.heartbeat_seconds
 
     def refreshed(self) -> None:

@@ -2,7 +2,8 @@
 
 A command of a conversation that is in memory acts before the next frame is read.
 One that needs the store waits in the lane of its conversation, and holds up no
-other: an interrupt elsewhere never waits.
+other: an interrupt elsewhere never waits. New credentials, which may have to be
+asked about elsewhere, have a lane of their own.
 """
 
 from collections.abc import Callable
@@ -51,6 +52,9 @@ ConversationFrame = (
 
 MAX_HELD = 1_000
 """Replies of one connection that may wait for the store."""
+
+_REFRESHES = ""
+"""The lane of what belongs to no conversation; every key has a slash."""
 
 
 class Dispatch:
@@ -102,9 +106,7 @@ class Dispatch:
                     pong = Pong(t=frame.t, server_time=timestamp(self._wall()))
                     self._writer.answer(encode(pong))
                 case Refresh():
-                    self._session.refresh(frame.token)
-                    self._refreshed()
-                    self._reply(frame, "refreshed")
+                    self._backlog.add(_REFRESHES, frame)
                 case Hello():
                     raise refusal("bad_frame", "`hello` was said before.")
                 case _:
@@ -123,12 +125,16 @@ class Dispatch:
                     self._writer.answer(encode(applied.reply))
                 case Delete():
                     await self._delete(frame)
+                case Refresh():
+                    await self._session.refresh(frame.token)
+                    self._refreshed()
+                    self._reply(frame, "refreshed")
                 case Configure() | Send() | Interrupt() | ToolResult():
                     self._apply(frame, _known(await self._find(frame.conversation)))
                 case Close() | Ack() | ToolProgress():
                     self._at_once(frame, self._key(frame.conversation))
                 case _:
-                    raise AssertionError(f"{type(frame)} never waits for the store")
+                    raise AssertionError(f"{type(frame)} never has to wait")
 
     def _route(self, frame: ConversationFrame) -> None:
         if isinstance(frame, Open):
@@ -176,6 +182,8 @@ class Dispatch:
         if conversation is None:
             if cursor is not None or frame.epoch is not None:
                 raise _unknown()
+            if not self._session.may("create", name):
+                raise _unknown("and these credentials do not allow making one")
             key, principal = self._key(name), self._session.principal
             conversation = await self._directory.create(key, frame.config, principal)
             created = True
@@ -245,9 +253,9 @@ def _known(conversation: Conversation | None) -> Conversation:
     return conversation
 
 
-def _unknown() -> CommandError:
+def _unknown(so: str = "open without a cursor to begin one") -> CommandError:
     return refusal(
         "conversation_not_found",
-        "There is no such conversation; open without a cursor to begin one.",
+        f"There is no such conversation; {so}.",
         param="$.conversation",
     )

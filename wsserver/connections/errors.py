@@ -11,7 +11,7 @@ from protocol.codes import ERRORS
 from protocol.content import ErrorBody
 from protocol.control import ErrorFrame, Reply
 from protocol.frame_error import FrameError
-from wsserver.auth.principal import Forbidden, Unauthorized
+from wsserver.auth.principal import ForbiddenError, UnauthorizedError
 from wsserver.log.store import StoreError
 from wsserver.turns.errors import CommandError
 
@@ -31,9 +31,9 @@ def error_body(error: Exception) -> ErrorBody:
                 "The log can't be reached at the moment; send again later under the"
                 " same id.",
             )
-        case Forbidden():
+        case ForbiddenError():
             return _body("forbidden", "These credentials do not allow this.")
-        case Unauthorized():
+        case UnauthorizedError():
             return _body(
                 "unauthorized", "The credentials are missing, wrong or expired."
             )

@@ -1,4 +1,4 @@
-"""The one task that reads: never waits for anything but the next frame."""
+"""The one task that reads: waits for the next frame, and for who the client is."""
 
 from collections.abc import Callable
 
@@ -10,7 +10,7 @@ from protocol.codes import CloseCode
 from protocol.commands import Ack, ClientFrame, Command, Hello
 from protocol.content import ErrorBody
 from protocol.frame_error import FrameError
-from wsserver.auth.principal import Forbidden, Unauthorized
+from wsserver.auth.principal import ForbiddenError, UnauthorizedError
 from wsserver.connections.dispatch import Dispatch
 from wsserver.connections.errors import error_body
 from wsserver.connections.rate import Recent, TokenBucket
@@ -40,6 +40,7 @@ class Reader:
         settings: ConnectionSettings,
         *,
         refuse: Callable[[ErrorBody, str | None], None],
+        heard: Callable[[], None],
         welcome: Callable[[], None],
         end: End,
         now: float,
@@ -52,7 +53,8 @@ class Reader:
             dispatch: Takes the frames after `hello`.
             settings: Limits.
             refuse: Answers with an error.
-            welcome: Told that `hello` was believed.
+            heard: Told of a `hello`.
+            welcome: Told that it was believed.
             end: Ends the connection.
             now: Seconds on anyio's clock.
         """
@@ -61,6 +63,7 @@ class Reader:
         self._dispatch = dispatch
         self._max_bytes = settings.limits.frame_bytes
         self._refuse = refuse
+        self._heard = heard
         self._welcome = welcome
         self._end = end
         self._over = False
@@ -92,30 +95,34 @@ class Reader:
         while True:
             for _ in range(FRAMES_AT_A_TIME):
                 data = await self._transport.receive()
-                self._take(data, anyio.current_time())
+                hello = self._take(data, anyio.current_time())
+                if hello is not None:
+                    await self._greet(hello)
                 if self._over:
                     return
             await anyio.lowlevel.checkpoint()
 
-    def _take(self, data: str | bytes, now: float) -> None:
+    def _take(self, data: str | bytes, now: float) -> Hello | None:
+        """Handles a frame; returns it if it is the one that has to be waited for."""
         try:
             frame = decode_command(data, max_bytes=self._max_bytes, max_depth=MAX_DEPTH)
         except FrameError as error:
             if self._too_early(now, 1.0) is not None:
                 self._bad_frame(error.body(), error.re, now)
-            return
+            return None
         early_seconds = self._too_early(now, ACK_COST if type(frame) is Ack else 1.0)
         if early_seconds is None:
-            return
+            return None
         if early_seconds and not isinstance(frame, Ack):
             self._refuse(_rate_limited(early_seconds).body, _id(frame))
         elif self._session.greeted:
             self._dispatch.take(frame)
         elif isinstance(frame, Hello):
-            self._greet(frame)
+            return frame
         else:
             first = refusal("hello_required", "Say `hello` first.")
             self._bad_frame(first.body, _id(frame), now)
+        return None
 
     def _too_early(self, now: float, cost: float) -> float | None:
         """Returns by how many seconds; None when the client goes on regardless."""
@@ -130,14 +137,15 @@ class Reader:
         if self._bad.exceeded(now):
             self._give_up(CloseCode.BAD_FRAMES, "too many bad frames")
 
-    def _greet(self, frame: Hello) -> None:
+    async def _greet(self, frame: Hello) -> None:
+        self._heard()
         try:
-            self._session.hello(frame)
+            await self._session.hello(frame)
         except CommandError as error:
             self._turn_away(error, CloseCode.NO_COMMON_VERSION)
-        except Unauthorized as error:
+        except UnauthorizedError as error:
             self._turn_away(error, CloseCode.UNAUTHORIZED)
-        except Forbidden as error:
+        except ForbiddenError as error:
             self._turn_away(error, CloseCode.FORBIDDEN)
         else:
             self._welcome()

@@ -5,7 +5,13 @@ from collections.abc import Callable
 from protocol.commands import Hello
 from protocol.content import ErrorBody
 from protocol.ids import VERSION
-from wsserver.auth.principal import Authority, Principal, Unauthorized, Verb
+from wsserver.auth.principal import (
+    Authority,
+    ForbiddenError,
+    Principal,
+    UnauthorizedError,
+    Verb,
+)
 from wsserver.connections.transport import Handshake
 from wsserver.turns.errors import CommandError, refusal
 
@@ -60,32 +66,32 @@ class Session:
         if not self._handshake.common_version:
             raise _unsupported()
 
-    def hello(self, frame: Hello) -> None:
+    async def hello(self, frame: Hello) -> None:
         """Believes the client, or not.
 
         A token in the frame goes before one of the handshake.
 
         Raises:
             CommandError: `unsupported_protocol`.
-            Unauthorized: The credentials are no good.
-            Forbidden: They are, but not for this.
+            UnauthorizedError: The credentials are no good.
+            ForbiddenError: They are, but not for this.
         """
         if frame.protocol != VERSION:
             raise _unsupported()
         token = self._handshake.token if frame.token is None else frame.token
-        self._principal = self._authenticate(token)
+        self._principal = await self._authenticate(token)
         if frame.client is not None:
             version = frame.client.version
             self.client = frame.client.name + (f" {version}" if version else "")
 
-    def refresh(self, token: str) -> None:
+    async def refresh(self, token: str) -> None:
         """Takes new credentials of the same principal.
 
         Raises:
             CommandError: They are another principal's.
-            Unauthorized: They are no good; the old ones stay.
+            UnauthorizedError: They are no good; the old ones stay.
         """
-        renewed, now = self._authenticate(token), self.principal
+        renewed, now = await self._authenticate(token), self.principal
         if (renewed.name, renewed.space) != (now.name, now.space):
             raise CommandError(
                 ErrorBody(
@@ -102,17 +108,25 @@ class Session:
         """Returns the conversation's key, if the principal may do the verb.
 
         Raises:
-            Forbidden: It may not.
+            ForbiddenError: It may not.
         """
         principal = self.principal
         key = principal.key(conversation)
         self._authority.authorize(principal, verb, key)
         return key
 
-    def _authenticate(self, token: str | None) -> Principal:
-        principal = self._authority.authenticate(token)
+    def may(self, verb: Verb, conversation: str) -> bool:
+        """Returns whether the principal may do the verb."""
+        try:
+            self.authorize(verb, conversation)
+        except ForbiddenError:
+            return False
+        return True
+
+    async def _authenticate(self, token: str | None) -> Principal:
+        principal = await self._authority.authenticate(token)
         if principal.expires_at is not None and principal.expires_at <= self._wall():
-            raise Unauthorized("the credentials have expired")
+            raise UnauthorizedError("the credentials have expired")
         return principal
 
 

@@ -96,6 +96,8 @@ class Views:
         """
         log = conversation.log
         self.check_room(log.conversation)
+        # Who may not answer a tool call is not asked to run one.
+        runs = frame.handles and self._session.may("tool_result", log.conversation)
         judged = verdict(cursor, epoch=log.epoch, head=log.stored, oldest=log.oldest)
         view = View(
             principal=self._session.principal.name,
@@ -104,7 +106,7 @@ class Views:
             after=judged.after,
             # `max_delay_ms` allows text to be gathered; sent at once it is never late.
             options=ViewOptions(
-                handles=frozenset(frame.handles),
+                handles=frozenset(frame.handles if runs else ()),
                 frames=frame.view == "frames",
                 tool_deltas="tool_delta" in frame.include,
                 window_bytes=frame.window_bytes,

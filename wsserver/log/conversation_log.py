@@ -176,7 +176,11 @@ class ConversationLog:
             return []
         tail = self._tail
         if after < tail.floor:
-            return None
+            after = max(after, self.oldest - 1)  # a trim may have overtaken a reader
+            if after < tail.floor:
+                return None
+            if after >= stored:
+                return []
         last = tail.entries[-1]
         if last.first == after + 1 and last.seq <= stored:
             return [last]

@@ -1,0 +1,187 @@
+"""Credentials that take time to check, and principals that may not do everything."""
+
+from typing import Any
+
+import anyio
+import msgspec
+import pytest
+
+from tests.connections.journal import settle
+from tests.connections.wire import SETTINGS, Tokens, connected
+from tests.fakes.rig import ALICE, rig
+from tests.fakes.scripted import ScriptedProvider, says
+from wsserver.auth.principal import ForbiddenError, Principal, check
+from wsserver.connections.transport import Handshake
+from wsserver.engine.model import Call, Finished
+
+EAGER = msgspec.structs.replace(SETTINGS, hello_seconds=0.05)
+AS_ALICE = Handshake(peer="test", token="alice")  # noqa: S106
+VIEWER = msgspec.structs.replace(
+    ALICE, name="viewer", verbs=frozenset(("open", "ack", "close"))
+)
+
+
+class Slow(Tokens):
+    """Knows whose a token is once it is let; obeys what principals may do."""
+
+    def __init__(self, **known: Principal | Exception) -> None:
+        super().__init__(**known)
+        self.let = anyio.Event()
+        self.asking = anyio.Event()
+
+    async def authenticate(self, token: str | None) -> Principal:
+        self.asking.set()
+        await self.let.wait()
+        return await super().authenticate(token)
+
+    def authorize(self, principal: Principal, verb: Any, conversation: str) -> None:
+        check(principal, verb, conversation)
+
+
+def quick(**known: Principal) -> Slow:
+    tokens = Slow(**known)
+    tokens.let.set()
+    return tokens
+
+
+def server(*turns: Any) -> Any:
+    return rig(ScriptedProvider(*(turns or (says("Hello"),))))
+
+
+async def test_to_believe_a_hello_may_take_longer_than_to_say_it() -> None:
+    tokens = Slow(alice=ALICE)
+    async with (
+        server() as r,
+        connected(
+            r, authority=tokens, handshake=AS_ALICE, settings=EAGER, hello=False
+        ) as client,
+    ):
+        client.say("hello", protocol=1)
+        client.say("open", id="o", conversation="c")
+        await tokens.asking.wait()
+        await anyio.sleep(0.2)
+        assert not client.wire.frames
+        tokens.let.set()
+        assert (await client.frame())["type"] == "welcome"
+        assert (await client.frame("reply"))["ok"]
+
+
+async def test_a_connection_may_end_while_its_hello_is_not_believed_yet() -> None:
+    tokens = Slow(alice=ALICE)
+    async with (
+        server() as r,
+        connected(r, authority=tokens, handshake=AS_ALICE, hello=False) as client,
+    ):
+        client.say("hello", protocol=1)
+        await tokens.asking.wait()
+        with anyio.fail_after(1):
+            await client.connection.close(1012, "restart")
+        assert client.wire.closed == (1012, "restart")
+
+
+async def test_a_refresh_holds_up_nothing() -> None:
+    tokens = quick(alice=ALICE, more=msgspec.structs.replace(ALICE, expires_at=1e12))
+    async with (
+        server() as r,
+        connected(r, authority=tokens, handshake=AS_ALICE) as client,
+    ):
+        await client.ask("open", conversation="c")
+        tokens.let = anyio.Event()
+        client.say("refresh", id="r1", token="more")  # noqa: S106
+        client.say("refresh", id="r2", token="wrong")  # noqa: S106
+        assert (await client.ask("send", conversation="c", content="hi"))["ok"]
+        await client.frame("done")
+        tokens.let.set()
+        assert (await client.frame("reply"))["outcome"] == "refreshed"
+        assert (await client.frame("reply"))["error"]["code"] == "unauthorized"
+
+
+async def test_a_viewer_sees_everything_and_changes_nothing() -> None:
+    tokens = quick(alice=ALICE, viewer=VIEWER)
+    as_viewer = Handshake(peer="test", token="viewer")  # noqa: S106
+    async with (
+        server() as r,
+        connected(r, authority=tokens, handshake=AS_ALICE) as writer,
+        connected(r, authority=tokens, handshake=as_viewer, name="v") as viewer,
+    ):
+        await writer.ask("open", conversation="c")
+        assert (await viewer.ask("open", conversation="c"))["outcome"] == "replay"
+        await writer.ask("send", conversation="c", content="hi")
+        assert (await viewer.frame("delta"))["text"] == "Hello"
+        head = (await viewer.frame("done"))["seq"]
+        for verb, members in {
+            "configure": {"config": {"model": "m"}},
+            "send": {"content": "x"},
+            "interrupt": {},
+            "tool_result": {"call": "k", "output": 1},
+            "fork": {"through": 0},
+            "delete": {},
+        }.items():
+            for conversation in ("c", "unknown"):
+                reply = await viewer.ask(verb, conversation=conversation, **members)
+                assert reply["error"]["code"] == "forbidden", verb
+                assert reply["error"]["retryable"] is False
+        viewer.say("tool_progress", conversation="c", call="k")
+        assert (await viewer.frame())["code"] == "forbidden"
+        viewer.say("ack", conversation="c", seq=head)
+        assert (await viewer.ask("close", conversation="c"))["ok"]
+        reply = await viewer.ask("open", conversation="c")
+        assert reply["head"] == head, "nothing was changed"
+
+
+async def test_a_viewer_makes_no_conversation() -> None:
+    tokens = quick(viewer=VIEWER)
+    as_viewer = Handshake(peer="test", token="viewer")  # noqa: S106
+    async with (
+        server() as r,
+        connected(r, authority=tokens, handshake=as_viewer) as viewer,
+    ):
+        for members in ({"conversation": "new"}, {}):
+            error = (await viewer.ask("open", **members))["error"]
+            assert error["code"] == "conversation_not_found"
+            assert "do not allow" in error["message"]
+        assert r.directory.loaded(ALICE.key("new")) is None
+
+
+async def test_a_viewer_is_not_asked_to_run_a_tool() -> None:
+    look = Call(upstream_id="u", name="look", arguments="{}", valid=True)
+    tool = {"name": "look", "parameters": {"type": "object"}}
+    tokens = quick(alice=ALICE, viewer=VIEWER)
+    as_viewer = Handshake(peer="test", token="viewer")  # noqa: S106
+    async with (
+        server([[Finished(reason="tool_calls", calls=(look,))]], says("fine")) as r,
+        connected(r, authority=tokens, handshake=AS_ALICE) as writer,
+        connected(r, authority=tokens, handshake=as_viewer, name="v") as viewer,
+    ):
+        await writer.ask("open", conversation="c", config={"tools": [tool]})
+        await viewer.ask("open", conversation="c", handles=["look"])
+        await writer.ask("send", conversation="c", content="hi")
+        await viewer.frame("tool_call")
+        await settle()
+        types = [msgspec.json.decode(frame)["type"] for frame in viewer.wire.frames]
+        assert "tool_request" not in types
+        await writer.ask("open", conversation="c", handles=["look"])
+        assert (await writer.frame("tool_request"))["name"] == "look"
+
+
+async def test_whom_the_authority_bars_is_turned_away_for_good() -> None:
+    tokens = quick()
+    tokens.known["barred"] = ForbiddenError("no scope of ours")
+    async with server() as r, connected(r, authority=tokens, hello=False) as client:
+        client.say("hello", protocol=1, token="barred")  # noqa: S106
+        assert (await client.frame())["code"] == "forbidden"
+        assert (await client.ended())[0] == 4403
+
+
+def test_what_the_principal_may_do_is_checked_by_space_and_verb() -> None:
+    odd = msgspec.structs.replace(ALICE, space="team/a")
+    check(odd, "send", odd.key("c"))
+    check(VIEWER, "open", VIEWER.key("c"))
+    for principal, verb, key in (
+        (VIEWER, "send", "alice/c"),
+        (ALICE, "send", "alice/b/c"),
+        (msgspec.structs.replace(ALICE, space="team"), "send", odd.key("c")),
+        (ALICE, "send", "alice"),
+    ):
+        with pytest.raises(ForbiddenError):
+            check(principal, verb, key)
