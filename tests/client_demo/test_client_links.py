@@ -126,6 +126,19 @@ async def test_a_server_that_falls_silent_is_left(server: Double) -> None:
     assert 50 <= second - first <= 52.1, "2.5 heartbeats and the back-off"
 
 
+async def test_a_draining_server_hands_a_message_to_the_next(server: Double) -> None:
+    async with connect(server.url) as client, anyio.create_task_group() as tasks:
+        chat = await client.open("c")
+        turn = chat.send("hi")
+        tasks.start_soon(turn.wait)
+        send = await server.peer.command("send")
+        await server.peer.refuse(send, "draining", retryable=True)
+        await server.peer.close(1012)
+        await server.connection(2)
+        await server.answer("c", "here")
+    assert turn.text == "here"
+
+
 async def test_goaway_is_a_floor(server: Double) -> None:
     async with connect(server.url):
         await server.peer.send(
