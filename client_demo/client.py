@@ -206,7 +206,7 @@ async def connect(
     client: ClientInfo | None = None,
     max_frame_bytes: int = 16 * 2**20,
     open_timeout_s: float = 10.0,
-    backoff_base_s: float = 2.0,
+    backoff_s: tuple[float, float] = (2.0, 30.0),
 ) -> AsyncGenerator[Client]:
     """Connects, and stays connected while the block runs.
 
@@ -224,7 +224,7 @@ async def connect(
         max_frame_bytes: The longest frame that is taken; not below the server's
             `limits.frame_bytes`.
         open_timeout_s: How long one attempt may take.
-        backoff_base_s: The first window of the back-off.
+        backoff_s: The first and the largest window of the back-off.
 
     Raises:
         NotConnectedError: The first attempt failed.
@@ -237,7 +237,7 @@ async def connect(
         random=random,
         token=token if isinstance(token, str) else None,
         client=client or ClientInfo(name="client_demo"),
-        backoff=Backoff(random=random, base_s=backoff_base_s),
+        backoff=Backoff(random=random, base_s=backoff_s[0], cap_s=backoff_s[1]),
         welcome_timeout_s=open_timeout_s,
     )
     new_token = token if callable(token) else None
