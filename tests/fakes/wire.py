@@ -113,8 +113,7 @@ class Wire:
         copy = self.copies[conversation]
         if copy.epoch is not None:
             members = {"after": copy.last, "epoch": copy.epoch, **members}
-        reply = await self.command("open", conversation=conversation, **members)
-        return reply
+        return await self.command("open", conversation=conversation, **members)
 
     async def until(self, done: Callable[[], Any], seconds: float = 10.0) -> None:
         """Waits until `done()` is true; frames are read meanwhile."""

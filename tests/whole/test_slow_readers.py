@@ -70,22 +70,25 @@ async def test_a_peer_that_never_reads_again_is_gone_in_bounded_time(
         "WSSERVER_HEARTBEAT_SECONDS": "1",
         "WSSERVER_MAX_ACTIVE_TURNS": "64",
     }
-    async with server("--store", "memory", folder=tmp_path, env=env) as running:
-        async with wire(running.url) as dead, wire(running.url) as quick:
-            names = [f"c{number}" for number in range(20)]
+    async with (
+        server("--store", "memory", folder=tmp_path, env=env) as running,
+        wire(running.url) as dead,
+        wire(running.url) as quick,
+    ):
+        names = [f"c{number}" for number in range(20)]
+        for name in names:
+            await dead.open(name, config=FAST)
+        dead.socket.transport.pause_reading()
+        await flood(quick, names)
+        with anyio.fail_after(10):
+            while "code=4513" not in running.log:
+                await anyio.sleep(0.1)
+        # What it missed is there for its next connection.
+        async with wire(running.url, dead.copies) as again:
             for name in names:
-                await dead.open(name, config=FAST)
-            dead.socket.transport.pause_reading()
-            await flood(quick, names)
-            with anyio.fail_after(10):
-                while "code=4513" not in running.log:
-                    await anyio.sleep(0.1)
-            # What it missed is there for its next connection.
-            async with wire(running.url, dead.copies) as again:
-                for name in names:
-                    await again.open(name)
-                    await again.until(lambda name=name: again.copies[name].dones)
-                    again.copies[name].prove()
+                await again.open(name)
+                await again.until(lambda name=name: again.copies[name].dones)
+                again.copies[name].prove()
 
 
 @pytest.mark.timeout(60)

@@ -271,7 +271,7 @@ def _build_client(settings: OpenAIChatSettings) -> "openai.AsyncOpenAI":
         max_retries=0,
         timeout=None,
         default_headers=headers,
-        http_client=openai.DefaultAioHttpClient(
+        http_client=openai.DefaultAsyncHttpxClient(
             transport=transport, follow_redirects=False, trust_env=False
         ),
     )
