@@ -11,12 +11,14 @@ from protocol.control import ToolRequest, Waiting
 from protocol.events import DoneEvent, LogEvent
 from wsserver.auth.principal import Principal
 from wsserver.log.committer import Committer
+from wsserver.log.entry import compact
 from wsserver.log.store import Store
 from wsserver.stores.memory import MemoryStore
 from wsserver.turns.clock import Clock
 from wsserver.turns.conversation import Conversation
 from wsserver.turns.directory import Directory
 from wsserver.turns.provider import Provider
+from wsserver.turns.retention import Retention
 from wsserver.turns.services import ConversationLimits, Services, Target
 
 ALICE = Principal(name="alice", space="alice")
@@ -86,10 +88,17 @@ class FakeViewer:
 class Rig:
     """Everything below the connections."""
 
-    def __init__(self, directory: Directory, store: Store, services: Services) -> None:
+    def __init__(
+        self,
+        directory: Directory,
+        store: Store,
+        services: Services,
+        committer: Committer,
+    ) -> None:
         self.directory = directory
         self.store = store
         self.services = services
+        self.committer = committer
 
     async def conversation(self, name: str = "c") -> Conversation:
         key = ALICE.key(name)
@@ -103,10 +112,12 @@ async def rig(
     store: Store | None = None,
     limits: ConversationLimits | None = None,
     interval_seconds: float = 0.0,
+    retention: Retention | None = None,
+    clock: Clock | None = None,
 ) -> AsyncGenerator[Rig]:
     """Makes a rig; what still runs at the end is cancelled."""
     store = store or MemoryStore()
-    clock = LoopClock()
+    clock = clock or LoopClock()
     async with anyio.create_task_group() as tasks:
         committer = Committer(
             store,
@@ -122,15 +133,15 @@ async def rig(
             tasks=tasks,
             failing=lambda: committer.failing,
         )
-        directory = Directory(store, committer, services)
+        directory = Directory(store, committer, services, retention)
         tasks.start_soon(committer.run)
-        yield Rig(directory, store, services)
+        yield Rig(directory, store, services, committer)
         tasks.cancel_scope.cancel()
 
 
 async def events(conversation: Conversation) -> list[Any]:
-    """Returns all events of a log, text entries as they are kept."""
-    entries = await conversation.log.whole(65_536)
+    """Returns all events of a log, neighbouring text merged."""
+    entries = compact(await conversation.log.whole(65_536))
     name = msgspec.json.encode(conversation.log.conversation)
     return [_decode(entry.frame(name)) for entry in entries]
 
@@ -138,7 +149,7 @@ async def events(conversation: Conversation) -> list[Any]:
 async def done(conversation: Conversation) -> DoneEvent:
     """Waits until no turn runs; returns the last `done`."""
     with anyio.fail_after(1000):
-        while conversation.state.live:
+        while conversation.state.live:  # noqa: ASYNC110 - in virtual time
             await anyio.sleep(0.001)
     found = [
         event for event in await events(conversation) if isinstance(event, DoneEvent)

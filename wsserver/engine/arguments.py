@@ -44,10 +44,10 @@ def _read(call: Call) -> Any | UnsetType:
         value = _decode(call.arguments)
     except (msgspec.DecodeError, RecursionError):
         return UNSET
-    return UNSET if _deeper_than(value, MAX_DEPTH) else value
+    return UNSET if deeper_than(value, MAX_DEPTH) else value
 
 
-def _deeper_than(value: Any, depth: int) -> bool:
+def deeper_than(value: Any, depth: int) -> bool:
     """Whether lists and objects stand more than `depth` deep in each other."""
     level = [value]
     for _ in range(depth):

@@ -9,7 +9,7 @@ from typing import Any, Literal, assert_never
 import orjson
 import structlog
 
-from protocol.content import Config, TextProof
+from protocol.content import TextProof
 from protocol.control import Waiting as WaitingFrame
 from protocol.events import (
     CutEvent,
@@ -38,6 +38,8 @@ from wsserver.log.conversation_log import ConversationLog
 from wsserver.turns.kept_text import proof
 from wsserver.turns.request import model_request
 from wsserver.turns.runner import TurnRunner
+from wsserver.turns.served_calls import ServedCalls
+from wsserver.turns.server_tools import offered
 from wsserver.turns.services import Services, Target
 from wsserver.turns.tool_requests import ToolRequests
 from wsserver.turns.viewer import Viewer
@@ -54,7 +56,7 @@ class RunningTurn:
     Attributes:
         turn: Its number.
         message: The waiting message that it answers.
-        config: The settings it began with, which it keeps.
+        config: The settings it began with, which it keeps; the server's tools in full.
         keep_through: Up to which number text stays, once it was cut.
     """
 
@@ -89,7 +91,7 @@ class RunningTurn:
         request_id = f"req_{clock.token()}"
         self.turn = conversation.head + 1
         self.message = message
-        self.config: Config = state.config
+        self.config, served = offered(state.config, services.server_tools)
         self.keep_through: int | None = None
         self._log = conversation
         self._state = state
@@ -120,6 +122,14 @@ class RunningTurn:
         self._runner = TurnRunner(self._machine, request_id, target, self, services)
         self._tools = ToolRequests(
             self._machine.tools,
+            ServedCalls(
+                served,
+                batch=self._machine.tools,
+                principal=message.by,
+                conversation=conversation,
+                services=services,
+                settle=self._settle,
+            ),
             conversation=conversation.conversation,
             turn=self.turn,
             sender=connection,
@@ -173,15 +183,23 @@ class RunningTurn:
     def tool_result(
         self, call: str, status: Literal["ok", "error"], output: Any, by: str
     ) -> Settling:
-        """Takes a tool's result."""
+        """Takes a client's result of a tool; the server's tools are not theirs."""
+        if self._tools.served(call):
+            return "unknown"
+        return self._settle(call, status, output, by)
+
+    def _settle(
+        self, call: str, status: Literal["ok", "error"], output: Any, by: str
+    ) -> Settling:
         now = self._services.clock.now()
         outcome, actions = self._machine.tool_result(call, status, output, by, now)
         self._act(actions)
         return outcome
 
     def tool_progress(self, call: str) -> None:
-        """Extends a call's deadline."""
-        self._machine.tools.progress(call, self._services.clock.now())
+        """Extends the deadline of a call that a client runs."""
+        if not self._tools.served(call):
+            self._machine.tools.progress(call, self._services.clock.now())
 
     def attached(self, viewer: Viewer) -> None:
         """A connection has the conversation open from now on."""

@@ -12,6 +12,7 @@ from protocol.events import DoneEvent, UsageEvent
 from wsserver.engine.turn import TurnLimits
 from wsserver.turns.clock import Clock
 from wsserver.turns.provider import Provider
+from wsserver.turns.server_tools import NoServerTools, ServerTools
 
 
 class Target(Struct, frozen=True, kw_only=True):
@@ -102,6 +103,7 @@ class Services(Struct, kw_only=True):
         tasks: Owns the turns' tasks.
         draining: Whether new turns are refused because the server stops.
         failing: Returns whether the store can't be written at the moment.
+        server_tools: What the server runs itself.
         active: Running turns by space.
         quiet: Set when no turn is running any more.
     """
@@ -112,6 +114,7 @@ class Services(Struct, kw_only=True):
     clock: Clock
     tasks: TaskGroup
     failing: Callable[[], bool]
+    server_tools: ServerTools = NoServerTools()
     draining: bool = False
     active: dict[str, int] = {}
     quiet: anyio.Event = msgspec.field(default_factory=anyio.Event)

@@ -1,8 +1,9 @@
-"""Which connection is asked to run which call of a turn.
+"""Who runs which call of a turn: the server itself, or which connection is asked.
 
-A call is asked of exactly one: the one that sent the message if it handles the
-tool, else another that does, the most recent first. When that one leaves, the
-next is asked; a call that nobody can run waits for one who comes.
+The server runs the calls of its own tools. Any other is asked of exactly one
+connection: the one that sent the message if it handles the tool, else another that
+does, the most recent first. When that one leaves, the next is asked; a call that
+nobody can run waits for one who comes.
 """
 
 from collections.abc import Sequence
@@ -10,7 +11,11 @@ from collections.abc import Sequence
 from protocol.control import ToolRequest
 from wsserver.engine.tools import Batch
 from wsserver.turns.clock import Clock
+from wsserver.turns.served_calls import ServedCalls
 from wsserver.turns.viewer import Viewer
+
+_SERVER = ""
+"""Stands for the server where connections stand."""
 
 
 class ToolRequests:
@@ -19,6 +24,7 @@ class ToolRequests:
     def __init__(
         self,
         batch: Batch,
+        served: ServedCalls,
         *,
         conversation: str,
         turn: int,
@@ -30,6 +36,7 @@ class ToolRequests:
 
         Args:
             batch: The turn's calls.
+            served: Runs those of the server's tools.
             conversation: Its conversation.
             turn: Its number.
             sender: The connection that sent the message, if it is known.
@@ -37,6 +44,7 @@ class ToolRequests:
             clock: Tells how long a call took.
         """
         self._batch = batch
+        self._served = served
         self._conversation = conversation
         self._turn = turn
         self._sender = sender
@@ -46,11 +54,14 @@ class ToolRequests:
         self._since: dict[str, float] = {}
 
     def ask(self, call: str) -> None:
-        """Asks for an open call, if anybody can run it."""
+        """Has an open call run, if anybody can run it."""
         opened = self._batch.open.get(call)
         if opened is None:
             return
         self._since.setdefault(call, self._clock.now())
+        if self._served.run(opened):
+            self._asked[call] = _SERVER
+            return
         able = [viewer for viewer in self._viewers if opened.name in viewer.handles]
         first = [viewer for viewer in able if viewer.connection == self._sender]
         if able:
@@ -69,8 +80,13 @@ class ToolRequests:
                 del self._asked[call]
                 self.ask(call)
 
+    def served(self, call: str) -> bool:
+        """Whether the server runs a call."""
+        return self._asked.get(call) == _SERVER
+
     def settled(self, call: str) -> float:
         """Forgets a call; returns how many seconds it was open."""
+        self._served.settled(call)
         self._asked.pop(call, None)
         now = self._clock.now()
         return now - self._since.pop(call, now)

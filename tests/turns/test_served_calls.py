@@ -1,0 +1,518 @@
+"""Calls that the server runs itself: settled once, cut to size, cancelled in time."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
+
+import anyio
+import orjson
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from protocol.commands import Configure, Interrupt, Send, ToolProgress, ToolResult
+from protocol.content import Config, Tool
+from protocol.events import ToolCallEvent, ToolResultEvent
+from tests.fakes.rig import ALICE, FakeViewer, Rig, done, events, rig
+from tests.fakes.scripted import ScriptedProvider, says
+from tests.fakes.strict_messages import find_fault
+from wsserver.engine.limits import TurnLimits
+from wsserver.engine.model import Call, Finished
+from wsserver.engine.server_tools import ToolContext, ToolError
+from wsserver.engine.tools import ToolTimes
+from wsserver.log.store import Write
+from wsserver.stores.memory import MemoryStore
+from wsserver.turns.conversation import Conversation
+from wsserver.turns.served_calls import fitted
+from wsserver.turns.services import ConversationLimits
+
+Run = Callable[[Any, ToolContext], Awaitable[Any]]
+ADD = {
+    "type": "object",
+    "properties": {"a": {"type": "integer"}},
+    "required": ["a"],
+    "additionalProperties": False,
+}
+
+
+class FakeTools:
+    """Tools that are functions of a test."""
+
+    def __init__(self, **tools: Run) -> None:
+        self.runs = tools
+        self.tools = {
+            name: Tool(name=name, description=f"It is {name}.") for name in tools
+        }
+        self.defaults: list[str] = []
+        self.calls: list[tuple[str, Any]] = []
+
+    def find(self, name: str) -> Tool | None:
+        return self.tools.get(name)
+
+    def default(self) -> list[Tool]:
+        return [self.tools[name] for name in self.defaults]
+
+    async def run(self, name: str, arguments: Any, context: ToolContext) -> Any:
+        self.calls.append((name, arguments))
+        return await self.runs[name](arguments, context)
+
+
+def gives(output: Any) -> Run:
+    async def run(arguments: Any, context: ToolContext) -> Any:
+        del arguments, context
+        return output
+
+    return run
+
+
+def raises(error: BaseException) -> Run:
+    async def run(arguments: Any, context: ToolContext) -> Any:
+        raise error
+
+    return run
+
+
+async def hangs(arguments: Any, context: ToolContext) -> Any:
+    await anyio.sleep_forever()
+
+
+def calling(*names: str, arguments: str = "{}") -> list[Any]:
+    made = [
+        Call(upstream_id=f"up{n}", name=name, arguments=arguments, valid=True)
+        for n, name in enumerate(names)
+    ]
+    return [[Finished(reason="tool_calls", calls=tuple(made))]]
+
+
+async def begun(
+    r: Rig, tools: FakeTools, *listed: Tool, handles: tuple[str, ...] = ()
+) -> tuple[Conversation, FakeViewer]:
+    """Has a conversation with these tools opened, and a message sent."""
+    r.services.server_tools = tools
+    conversation = await r.conversation()
+    viewer = FakeViewer(conversation, "c1", *handles)
+    conversation.attach(viewer)
+    if listed:
+        config = Config(tools=list(listed))
+        change = Configure(id="k", conversation="c", config=config)
+        conversation.apply(change, ALICE, viewer)
+    conversation.apply(Send(id="s", conversation="c", content="hi"), ALICE, viewer)
+    return conversation, viewer
+
+
+async def results(conversation: Conversation) -> list[ToolResultEvent]:
+    found = await events(conversation)
+    return [event for event in found if isinstance(event, ToolResultEvent)]
+
+
+def named(*names: str) -> list[Tool]:
+    return [Tool(name=name) for name in names]
+
+
+async def test_a_call_is_told_run_and_answered() -> None:
+    contexts: list[ToolContext] = []
+
+    async def add(arguments: Any, context: ToolContext) -> Any:
+        contexts.append(context)
+        return {"sum": arguments["a"] + 1}
+
+    tools = FakeTools(add=add)
+    tools.tools["add"] = Tool(name="add", description="Adds.", parameters=ADD)
+    provider = ScriptedProvider(calling("add", arguments='{"a": 2}'), says("3"))
+    async with rig(provider) as r:
+        conversation, viewer = await begun(r, tools, *named("add"))
+        assert (await done(conversation)).status == "completed"
+        (result,) = await results(conversation)
+        assert (result.status, result.by) == ("ok", "server")
+        assert result.output == {"sum": 3}
+        assert viewer.requests == []
+        (told,) = provider.requests[0].tools
+        assert told["function"]["parameters"] == ADD
+        assert told["function"]["description"] == "Adds."
+        assert provider.requests[1].messages[-1]["content"] == '{"sum":3}'
+        assert find_fault(provider.requests[1].messages) is None
+    (context,) = contexts
+    assert (context.conversation, context.principal) == ("c", "alice")
+    assert context.call == result.call
+
+
+async def test_what_the_model_is_told_of() -> None:
+    tools = FakeTools(mine=gives(1), other=gives(2))
+    tools.defaults = ["mine"]
+    entries = [
+        Tool(name="other", description="Better.", timeout_s=5.0),
+        Tool(name="mine", parameters={"type": "object"}),
+        Tool(name="theirs"),
+    ]
+    provider = ScriptedProvider(says("a"))
+    async with rig(provider) as r:
+        conversation, viewer = await begun(r, tools)
+        await done(conversation)
+        for number, change in enumerate(([], entries)):
+            command = Configure(
+                id=f"k{number}", conversation="c", config=Config(tools=change)
+            )
+            conversation.apply(command, ALICE, viewer)
+            send = Send(id=f"s{number}", conversation="c", content="hi")
+            conversation.apply(send, ALICE, viewer)
+            await done(conversation)
+    asked = [
+        {tool["function"]["name"]: tool["function"] for tool in request.tools}
+        for request in provider.requests
+    ]
+    assert [list(names) for names in asked] == [
+        ["mine"],
+        [],
+        ["other", "mine", "theirs"],
+    ]
+    assert asked[2]["other"]["description"] == "Better."
+    assert asked[2]["mine"]["description"] == ""
+
+
+async def test_a_tool_with_parameters_is_the_clients_own() -> None:
+    tools = FakeTools(mine=gives(1))
+    provider = ScriptedProvider(calling("mine"), says("a"))
+    async with rig(provider) as r:
+        entry = Tool(name="mine", parameters={"type": "object"})
+        conversation, viewer = await begun(r, tools, entry, handles=("mine",))
+        await anyio.wait_all_tasks_blocked()
+        assert [request.name for request in viewer.requests] == ["mine"]
+        assert tools.calls == []
+        call = viewer.requests[0].call
+        result = ToolResult(id="r", conversation="c", call=call, output=1)
+        assert conversation.apply(result, ALICE, viewer).reply.outcome == "accepted"
+        await done(conversation)
+
+
+async def test_a_tool_that_nobody_was_told_of_is_not_run() -> None:
+    tools = FakeTools(mine=gives(1), secret=gives(2))
+    provider = ScriptedProvider(calling("secret"), says("a"))
+    async with rig(provider) as r:
+        conversation, _ = await begun(r, tools, *named("mine"))
+        await done(conversation)
+        (result,) = await results(conversation)
+        assert (result.status, result.output) == (
+            "invalid",
+            "There is no tool 'secret'.",
+        )
+    assert tools.calls == []
+
+
+async def test_arguments_that_do_not_fit_the_servers_schema_are_never_run() -> None:
+    tools = FakeTools(add=gives(1))
+    tools.tools["add"] = Tool(name="add", parameters=ADD)
+    provider = ScriptedProvider(calling("add", arguments='{"a": "x"}'), says("a"))
+    async with rig(provider) as r:
+        conversation, _ = await begun(r, tools, *named("add"))
+        await done(conversation)
+        assert [result.status for result in await results(conversation)] == ["invalid"]
+    assert tools.calls == []
+
+
+async def test_t08_a_failing_call_leaves_the_others_their_results() -> None:
+    tools = FakeTools(
+        a=gives("one"), b=raises(ToolError("no such city")), c=gives("three")
+    )
+    provider = ScriptedProvider(calling("a", "b", "c"), says("ok"))
+    async with rig(provider) as r:
+        conversation, _ = await begun(r, tools, *named("a", "b", "c"))
+        await done(conversation)
+        log = await events(conversation)
+        made = [event.call for event in log if isinstance(event, ToolCallEvent)]
+        by_call = {e.call: e for e in log if isinstance(e, ToolResultEvent)}
+        assert len(by_call) == 3
+        assert [by_call[call].status for call in made] == ["ok", "error", "ok"]
+        told = [m["content"] for m in provider.requests[1].messages[-3:]]
+        assert told == ["one", "no such city", "three"]
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (ToolError(""), "The tool failed without saying why."),
+        (ValueError(), "The tool failed without saying why."),
+        (ValueError("no such city"), "no such city"),
+        (
+            ExceptionGroup("two things", [ValueError("x")]),
+            "two things (1 sub-exception)",
+        ),
+        (ToolError("half \ud83d"), "half ?"),
+    ],
+    ids=repr,
+)
+async def test_t09_an_error_has_its_call_and_a_text(
+    error: Exception, said: str
+) -> None:
+    provider = ScriptedProvider(calling("bad"), says("ok"))
+    async with rig(provider) as r:
+        conversation, _ = await begun(r, FakeTools(bad=raises(error)), *named("bad"))
+        assert (await done(conversation)).status == "completed"
+        (result,) = await results(conversation)
+        assert (result.status, result.output) == ("error", said)
+        assert result.call in [
+            e.call for e in await events(conversation) if isinstance(e, ToolCallEvent)
+        ]
+
+
+@pytest.mark.parametrize(
+    ("output", "told"),
+    [
+        ("text", "text"),
+        (7, "7"),
+        (None, "null"),
+        ([1, "a"], '[1,"a"]'),
+        ({"a": True}, '{"a":true}'),
+        (2**70, str(2**70)),
+        ("", "(no output)"),
+    ],
+    ids=repr,
+)
+async def test_t12_any_json_reaches_the_model_as_text(output: Any, told: str) -> None:
+    provider = ScriptedProvider(calling("tool"), says("ok"))
+    async with rig(provider) as r:
+        tools = FakeTools(tool=gives(output))
+        conversation, _ = await begun(r, tools, *named("tool"))
+        await done(conversation)
+        (result,) = await results(conversation)
+        assert (result.status, result.output) == ("ok", output)
+        assert provider.requests[1].messages[-1]["content"] == told
+
+
+@pytest.mark.parametrize(
+    "output", [object(), {"a": {None: 1}}, {"a": "\ud800"}], ids=["o", "key", "half"]
+)
+async def test_t10_what_is_no_json_becomes_an_error(output: Any) -> None:
+    provider = ScriptedProvider(calling("tool"), says("ok"))
+    async with rig(provider) as r:
+        tools = FakeTools(tool=gives(output))
+        conversation, _ = await begun(r, tools, *named("tool"))
+        assert (await done(conversation)).status == "completed"
+        (result,) = await results(conversation)
+        assert result.status == "error"
+        assert "can't be written as JSON" in result.output
+        assert "0x" not in result.output
+
+
+async def test_t06_a_huge_output_is_cut_with_a_notice() -> None:
+    text = "abc\n" * 500_000
+    provider = ScriptedProvider(calling("tool"), says("ok"))
+    async with rig(provider) as r:
+        tools = FakeTools(tool=gives(text))
+        conversation, _ = await begun(r, tools, *named("tool"))
+        assert (await done(conversation)).status == "completed"
+        (result,) = await results(conversation)
+        limit = r.services.limits.tool_output_bytes
+        assert result.status == "ok"
+        assert limit - 20 <= len(orjson.dumps(result.output)) <= limit
+        assert result.output.endswith(f"of its {len(text)} characters.]")
+        told = provider.requests[1].messages[-1]["content"]
+        assert told == result.output
+
+
+@given(
+    st.one_of(
+        st.text(max_size=400),
+        st.lists(st.text(max_size=20), max_size=30),
+        st.dictionaries(st.text(max_size=9), st.floats(), max_size=30),
+    ),
+    st.integers(150, 500),
+)
+def test_an_output_fits_or_is_cut(output: Any, limit: int) -> None:
+    status, shown = fitted(output, limit)
+    assert status in ("ok", "error")
+    if status == "ok":
+        assert len(orjson.dumps(shown)) <= limit
+    if isinstance(output, str) and len(orjson.dumps(shown)) < limit - 120:
+        assert shown == output.encode(errors="replace").decode()
+
+
+def test_an_output_that_is_nested_too_deep_is_an_error() -> None:
+    output: list[Any] = []
+    for _ in range(100):
+        output = [output]
+    assert fitted(output, 1000)[0] == "error"
+    for _ in range(100_000):
+        output = [output]
+    assert fitted(output, 1000)[0] == "error"
+
+
+async def test_an_interrupt_cancels_the_call_and_its_task() -> None:
+    stopped = anyio.Event()
+
+    async def slow(arguments: Any, context: ToolContext) -> Any:
+        try:
+            await anyio.sleep_forever()
+        finally:
+            stopped.set()
+
+    provider = ScriptedProvider(calling("slow", "quick"), says("ok"))
+    async with rig(provider) as r:
+        tools = FakeTools(slow=slow, quick=gives(1))
+        conversation, viewer = await begun(r, tools, *named("slow", "quick"))
+        await anyio.wait_all_tasks_blocked()
+        command = Interrupt(id="i", conversation="c")
+        reply = conversation.apply(command, ALICE, viewer).reply
+        assert reply.outcome == "interrupted"
+        with anyio.fail_after(1):
+            await stopped.wait()
+        assert (await done(conversation)).status == "interrupted"
+        found = await results(conversation)
+        assert {(r.status, r.by) for r in found} == {
+            ("ok", "server"),
+            ("cancelled", "server"),
+        }
+        await anyio.wait_all_tasks_blocked()
+        assert len(await results(conversation)) == 2
+
+
+class HeldStore(MemoryStore):
+    """A durable store that holds the commit of a tool call back until released."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.durable = True
+        self.held = anyio.Event()
+        self.released = anyio.Event()
+
+    async def commit(self, writes: Sequence[Write], now: float) -> None:
+        kinds = [entry.kind for write in writes for entry in write.entries]
+        if "tool_call" in kinds:
+            self.held.set()
+            with anyio.fail_after(5):
+                await self.released.wait()
+        await super().commit(writes, now)
+
+
+async def test_a_tool_runs_only_when_its_call_is_stored() -> None:
+    tools, store = FakeTools(tool=gives(1)), HeldStore()
+    async with rig(ScriptedProvider(calling("tool"), says("ok")), store) as r:
+        conversation, _ = await begun(r, tools, *named("tool"))
+        await store.held.wait()
+        await anyio.wait_all_tasks_blocked()
+        assert tools.calls == []
+        store.released.set()
+        assert (await done(conversation)).status == "completed"
+        assert len(tools.calls) == 1
+
+
+async def test_an_interrupt_before_the_tool_has_begun_runs_nothing() -> None:
+    tools, store = FakeTools(tool=gives(1)), HeldStore()
+    async with rig(ScriptedProvider(calling("tool"), says("ok")), store) as r:
+        conversation, viewer = await begun(r, tools, *named("tool"))
+        await store.held.wait()
+        conversation.apply(Interrupt(id="i", conversation="c"), ALICE, viewer)
+        store.released.set()
+        assert (await done(conversation)).status == "interrupted"
+        await anyio.wait_all_tasks_blocked()
+        assert [r.status for r in await results(conversation)] == ["cancelled"]
+    assert tools.calls == []
+
+
+async def test_a_deadline_ends_the_tool_and_the_turn_goes_on() -> None:
+    stopped: list[float] = []
+
+    async def slow(arguments: Any, context: ToolContext) -> Any:
+        try:
+            await anyio.sleep_forever()
+        finally:
+            stopped.append(anyio.current_time())
+
+    tools = FakeTools(slow=slow)
+    tools.tools["slow"] = Tool(name="slow", timeout_s=0.5)
+    provider = ScriptedProvider(calling("slow"), says("ok"))
+    async with rig(provider) as r:
+        began = anyio.current_time()
+        conversation, _ = await begun(r, tools, *named("slow"))
+        assert (await done(conversation)).status == "completed"
+        (result,) = await results(conversation)
+        assert result.status == "timeout"
+        await anyio.wait_all_tasks_blocked()
+        assert 0.5 <= stopped[0] - began < 2
+
+
+async def test_t05_progress_puts_the_deadline_off() -> None:
+    async def long(arguments: Any, context: ToolContext) -> Any:
+        for _ in range(5):
+            await anyio.sleep(0.3)
+            context.progress()
+        return "there"
+
+    tools = FakeTools(long=long)
+    tools.tools["long"] = Tool(name="long", timeout_s=0.5)
+    provider = ScriptedProvider(calling("long"), says("ok"))
+    async with rig(provider) as r:
+        conversation, _ = await begun(r, tools, *named("long"))
+        await done(conversation)
+        assert [r.output for r in await results(conversation)] == ["there"]
+
+
+async def test_a_client_can_neither_answer_nor_prolong_a_servers_call() -> None:
+    limits = ConversationLimits(turn=TurnLimits(tool_times=ToolTimes(default=1.0)))
+    provider = ScriptedProvider(calling("slow"), says("ok"))
+    async with rig(provider, limits=limits) as r:
+        tools = FakeTools(slow=hangs)
+        conversation, viewer = await begun(r, tools, *named("slow"), handles=("slow",))
+        await anyio.sleep(0.5)
+        (call,) = [
+            e for e in await events(conversation) if isinstance(e, ToolCallEvent)
+        ]
+        result = ToolResult(id="r", conversation="c", call=call.call, output="mine")
+        assert conversation.apply(result, ALICE, viewer).reply.outcome == "unknown"
+        conversation.tool_progress(ToolProgress(conversation="c", call=call.call).call)
+        later = FakeViewer(conversation, "c2", "slow")
+        conversation.attach(later)
+        conversation.detach(viewer)
+        began = anyio.current_time()
+        await done(conversation)
+        assert anyio.current_time() - began < 0.9
+        assert viewer.requests == later.requests == []
+        assert [r.status for r in await results(conversation)] == ["timeout"]
+
+
+async def test_tools_of_client_and_server_in_one_batch() -> None:
+    provider = ScriptedProvider(calling("theirs", "mine"), says("ok"))
+    async with rig(provider) as r:
+        theirs = Tool(name="theirs", parameters={"type": "object"})
+        conversation, viewer = await begun(
+            r, FakeTools(mine=gives("m")), theirs, *named("mine"), handles=("theirs",)
+        )
+        await anyio.wait_all_tasks_blocked()
+        (request,) = viewer.requests
+        result = ToolResult(id="r", conversation="c", call=request.call, output="t")
+        conversation.apply(result, ALICE, viewer)
+        await done(conversation)
+        told = [m["content"] for m in provider.requests[1].messages[-2:]]
+        assert told == ["t", "m"]
+        assert [r.by for r in await results(conversation)] == ["server", "alice"]
+
+
+async def test_a_tool_that_will_not_stop_holds_up_nothing() -> None:
+    release = anyio.Event()
+
+    async def stubborn(arguments: Any, context: ToolContext) -> Any:
+        with anyio.CancelScope(shield=True):
+            await release.wait()
+        return "late"
+
+    provider = ScriptedProvider(calling("stubborn"), says("ok"))
+    async with rig(provider) as r:
+        tools = FakeTools(stubborn=stubborn)
+        conversation, viewer = await begun(r, tools, *named("stubborn"))
+        await anyio.wait_all_tasks_blocked()
+        conversation.apply(Interrupt(id="i", conversation="c"), ALICE, viewer)
+        assert (await done(conversation)).status == "interrupted"
+        conversation.apply(Send(id="s2", conversation="c", content="x"), ALICE, viewer)
+        assert (await done(conversation)).status == "completed"
+        release.set()
+        await anyio.wait_all_tasks_blocked()
+        assert [r.status for r in await results(conversation)] == ["cancelled"]
+
+
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+async def test_a_tool_that_cancels_itself_fails_alone() -> None:
+    provider = ScriptedProvider(calling("bad"), says("ok"))
+    async with rig(provider) as r:
+        tools = FakeTools(bad=raises(asyncio.CancelledError()))
+        conversation, _ = await begun(r, tools, *named("bad"))
+        assert (await done(conversation)).status == "completed"
+        assert [r.status for r in await results(conversation)] == ["error"]

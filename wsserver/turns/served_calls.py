@@ -1,0 +1,152 @@
+"""The calls of one turn that the server runs itself.
+
+Each runs in a task of its own, which the server owns and not the turn: a tool that
+takes its time to stop holds up nothing. It is cancelled as soon as its call is
+settled by anything else: an interrupt, its deadline, the end of the turn. It never
+runs again: after a restart its call settles as `cancelled`.
+"""
+
+from collections.abc import Callable, Collection
+from typing import Any, Literal
+
+import anyio
+import msgspec
+import structlog
+
+from protocol.codec import MAX_DEPTH
+from wsserver.engine.arguments import deeper_than
+from wsserver.engine.server_tools import ToolContext, ToolError
+from wsserver.engine.tools import Batch, OpenCall
+from wsserver.log.conversation_log import ConversationLog
+from wsserver.turns.services import Services
+
+Status = Literal["ok", "error"]
+
+log = structlog.get_logger(__name__)
+
+_encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder().decode
+
+_SILENT = "The tool failed without saying why."
+
+
+class ServedCalls:
+    """Runs calls, and settles them with what comes out."""
+
+    def __init__(
+        self,
+        names: Collection[str],
+        *,
+        batch: Batch,
+        principal: str,
+        conversation: ConversationLog,
+        services: Services,
+        settle: Callable[[str, Status, Any, str], object],
+    ) -> None:
+        """Begins with none.
+
+        Args:
+            names: The tools that the server runs in this turn.
+            batch: The turn's calls.
+            principal: Who sent the message that the turn answers.
+            conversation: Its log.
+            services: What conversations share.
+            settle: Takes a result: the call, status, output and whose it is.
+        """
+        self._names = names
+        self._batch = batch
+        self._principal = principal
+        self._conversation = conversation
+        self._services = services
+        self._settle = settle
+        self._scopes: dict[str, anyio.CancelScope] = {}
+
+    def run(self, opened: OpenCall) -> bool:
+        """Begins to run a call; False when its tool is not the server's."""
+        if opened.name not in self._names:
+            return False
+        scope = self._scopes[opened.call] = anyio.CancelScope()
+        self._services.tasks.start_soon(
+            self._run, opened, scope, name=f"tool {opened.name} of {opened.call}"
+        )
+        return True
+
+    def settled(self, call: str) -> None:
+        """Cancels a call that was settled by something else."""
+        scope = self._scopes.pop(call, None)
+        if scope is not None:
+            scope.cancel()
+
+    async def _run(self, opened: OpenCall, scope: anyio.CancelScope) -> None:
+        status: Status = "error"
+        output: Any = _SILENT
+        try:
+            with scope:
+                # A tool acts on the world: that it was called is stored before.
+                await self._conversation.until_stored(self._conversation.head)
+                status, output = await self._result(opened)
+        finally:
+            # Also when the tool raised what looks like a cancellation of ours.
+            if self._scopes.pop(opened.call, None) is not None:
+                self._settle(opened.call, status, output, "server")
+
+    async def _result(self, opened: OpenCall) -> tuple[Status, Any]:
+        context = ToolContext(
+            conversation=self._conversation.conversation,
+            principal=self._principal,
+            call=opened.call,
+            progress=lambda: self._progress(opened.call),
+        )
+        limit = self._services.limits.tool_output_bytes
+        try:
+            output = await self._services.server_tools.run(
+                opened.name, _decode(opened.arguments), context
+            )
+        except ToolError as error:
+            return "error", fitted(str(error) or _SILENT, limit)[1]
+        except Exception as error:
+            # The one boundary around tools, which may be anybody's code.
+            log.exception("server_tool_failed", tool=opened.name)
+            return "error", fitted(str(error) or _SILENT, limit)[1]
+        return fitted(output, limit)
+
+    def _progress(self, call: str) -> None:
+        self._batch.progress(call, self._services.clock.now())
+
+
+def fitted(output: Any, max_bytes: int) -> tuple[Status, Any]:
+    """Makes an output fit into an event: plain JSON, within the limit.
+
+    What is too long is cut and becomes text, with a notice at the end; what is not
+    JSON becomes an error.
+    """
+    if isinstance(output, str):
+        head = output[:max_bytes].encode(errors="replace").decode()
+        if len(output) > max_bytes or len(_encode(head)) > max_bytes:
+            return "ok", _cut(head, len(output), max_bytes)
+        return "ok", head
+    try:
+        encoded = _encode(output)
+    except (TypeError, ValueError, OverflowError, RecursionError) as error:
+        return "error", f"The tool's output can't be written as JSON: {error}"
+    if len(encoded) > max_bytes:
+        text = encoded.decode()
+        return "ok", _cut(text, len(text), max_bytes)
+    plain = _decode(encoded)
+    if deeper_than(plain, MAX_DEPTH):
+        return "error", f"The tool's output is nested more than {MAX_DEPTH} deep."
+    return "ok", plain
+
+
+def _cut(text: str, characters: int, max_bytes: int) -> str:
+    """Returns as much of a text as fits as JSON, and a notice that this is all."""
+    notice = "\n[The output was cut here: these are {} of its {} characters.]"
+    room = max_bytes - len(_encode(notice.format(characters, characters)))
+    low, high = 0, max(0, min(len(text), room))
+    while low < high:
+        middle = (low + high + 1) // 2
+        if len(_encode(text[:middle])) <= room:
+            low = middle
+        else:
+            high = middle - 1
+    return text[:low] + notice.format(low, characters)
