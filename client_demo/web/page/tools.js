@@ -3,35 +3,35 @@
 /** @type {Record<string, import("../client.js").Tool>} */
 export const TOOLS = {
   get_time: {
-    description: "Tells the date and the time of day, here or in another time zone.",
+    description: "Tells the date and the time of day, here or in another place.",
     parameters: {
       type: "object",
       properties: {
-        timezone: {
+        place: {
           type: "string",
-          description: "An IANA time zone, such as Europe/Paris; absent for the user's own.",
+          description: "A large city, or an IANA time zone; absent for where the user is.",
         },
       },
     },
-    run: ({ timezone }) => getTime(timezone),
+    run: ({ place }) => getTime(place),
   },
 };
 
-function getTime(timezone) {
-  const own = Intl.DateTimeFormat().resolvedOptions().timeZone;
-  const zone = timezone && isTimeZone(timezone) ? timezone : own;
+function getTime(place) {
+  const timezone = place ? findZone(place) : Intl.DateTimeFormat().resolvedOptions().timeZone;
+  if (timezone === undefined) throw new Error(`There is no time zone of the name ${place}.`);
   const time = new Intl.DateTimeFormat("en-GB", {
     dateStyle: "full",
     timeStyle: "long",
-    timeZone: zone,
+    timeZone: timezone,
   }).format(new Date());
-  return { time, timezone: zone };
+  return { time, timezone };
 }
 
-function isTimeZone(name) {
-  try {
-    return Boolean(new Intl.DateTimeFormat("en", { timeZone: name }));
-  } catch {
-    return false;
-  }
+/** Zones are named after cities: `America/New_York`. */
+function findZone(place) {
+  const wanted = place.trim().replaceAll(" ", "_").toLowerCase();
+  const zones = Intl.supportedValuesOf("timeZone").map((zone) => [zone, zone.toLowerCase()]);
+  const found = zones.find(([, zone]) => zone === wanted || zone.endsWith(`/${wanted}`));
+  return found?.[0];
 }

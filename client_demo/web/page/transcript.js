@@ -98,7 +98,7 @@ export class Transcript {
 export function emptyState(onPick) {
   const tries = [
     "What can I try here?",
-    "What time is it?",
+    "What time is it in Tokyo and in Paris?",
     "Tell me something long, so that I can stop you.",
   ];
   return h(
