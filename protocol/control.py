@@ -36,7 +36,7 @@ class Welcome(Control, frozen=True, kw_only=True, omit_defaults=True, tag="welco
     features: list[str]
 
 
-class Reply(Control, frozen=False, kw_only=True, omit_defaults=True, tag="reply"):
+class Reply(Control, frozen=True, kw_only=True, omit_defaults=True, tag="reply"):
     """Answers the command whose id is `re`; members depend on the command.
 
     Attributes:

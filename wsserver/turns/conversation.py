@@ -229,11 +229,15 @@ class Conversation:
                 viewer=viewer,
             )
         self._schedule.start_next()
-        reply = Reply(re=command.id, ok=True, seq=waiting.seq)
-        if waiting in self.state.queue:
-            reply.outcome = "steering" if waiting.steers else "queued"
-        else:
-            reply.outcome, reply.turn = "started", self.state.last_turn
+        started = waiting not in self.state.queue
+        outcome = "started" if started else "steering" if waiting.steers else "queued"
+        reply = Reply(
+            re=command.id,
+            ok=True,
+            outcome=outcome,
+            seq=waiting.seq,
+            turn=self.state.last_turn if started else None,
+        )
         return Applied(reply=reply, through=self.log.head)
 
     def _message(

@@ -6,6 +6,8 @@ queue, or may belong to a send that has not arrived yet.
 
 from typing import Protocol
 
+from msgspec import UNSET, UnsetType
+
 from protocol.commands import Interrupt, Keep
 from protocol.control import Reply
 from protocol.events import CutEvent, Reason
@@ -128,7 +130,7 @@ def _too_late(
     if not 0 < turn <= target.state.last_turn or (known and entries[0].kind != "start"):
         reply = Reply(re=command.id, ok=True, outcome="not_found")
         return Applied(reply=reply, through=log.head)
-    reply = Reply(re=command.id, ok=True, outcome="already_finished", turn=turn)
+    kept: int | UnsetType = UNSET
     if known and command.seen_seq is not None and command.keep in (None, "seen"):
         sent = log.head if viewer is None else viewer.sent_through()
         seen = command.seen_seq
@@ -138,5 +140,11 @@ def _too_late(
             kept = min(kept, before)
         text = proof(entries, turn, kept)
         log.append(CutEvent, turn=turn, keep_through=kept, by=principal.name, text=text)
-        reply.keep_through = kept
+    reply = Reply(
+        re=command.id,
+        ok=True,
+        outcome="already_finished",
+        turn=turn,
+        keep_through=kept,
+    )
     return Applied(reply=reply, through=log.head)
