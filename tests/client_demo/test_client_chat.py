@@ -202,6 +202,25 @@ async def test_a_reset_ends_a_reading_that_it_makes_void(server: Double) -> None
         assert chat.view.timeline == []
 
 
+async def test_a_reset_doubles_no_text_that_was_read(server: Double) -> None:
+    async with connect(server.url) as client, anyio.create_task_group() as tasks:
+        chat = await client.open("c")
+
+        async def serve() -> None:
+            await server.say("c", await begin(server), "a")
+
+        tasks.start_soon(serve)
+        turn = chat.send("hi")
+        async for event in turn:
+            if isinstance(event, DeltaEvent):
+                break
+        await lose_the_log(server, *server.logs["c"])
+        await server.done("c", 2)
+        with pytest.raises(ConversationResetError):
+            await anext(turn)
+        assert [turn.text for turn in chat.view.turns.values()] == ["a"]
+
+
 async def test_a_reset_in_which_the_message_is_kept_ends_no_waiting(
     server: Double,
 ) -> None:
