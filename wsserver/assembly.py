@@ -1,14 +1,20 @@
 """From the settings to what each room is given: limits, times, credentials."""
 
 import ssl
+from collections.abc import Callable
+from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import structlog
 
 from protocol.content import Limits, ServerInfo
 from wsserver import __version__
+from wsserver.auth.either import EitherAuthority
 from wsserver.auth.keys import KeyAuthority, KeysError
 from wsserver.auth.open import OpenAuthority
+from wsserver.auth.principal import Authority
 from wsserver.connections.settings import ConnectionSettings
 from wsserver.engine.deadlines import Patience
 from wsserver.engine.tools import ToolTimes
@@ -18,6 +24,9 @@ from wsserver.sources import SettingsError
 from wsserver.transports.listener import Endpoint
 from wsserver.turns.directory import Retention
 from wsserver.turns.services import ConversationLimits, Models
+
+if TYPE_CHECKING:
+    from wsserver.auth.signing_keys import SigningKeys
 
 FRAME_OVERHEAD_BYTES = 2_048
 """Of a frame, what is not its content."""
@@ -107,18 +116,78 @@ def endpoint(settings: Settings) -> Endpoint:
     )
 
 
-def authority(settings: Settings) -> KeyAuthority | OpenAuthority:
+def authority(settings: Settings, wall: Callable[[], float]) -> Authority:
     """Returns who decides who may do what.
+
+    Args:
+        settings: What was set.
+        wall: Returns seconds since the epoch.
 
     Raises:
         SettingsError: The keys can't be used.
     """
-    if settings.auth_keys_file is None:
-        return OpenAuthority()
+    keys = None if settings.auth_keys_file is None else _keys(settings.auth_keys_file)
+    tokens = _tokens(settings, wall) if settings.has_jwt else None
+    if keys is not None and tokens is not None:
+        return EitherAuthority(keys, tokens)
+    return keys or tokens or OpenAuthority()
+
+
+def _keys(file: str) -> Authority:
     try:
-        keys = KeyAuthority.load(Path(settings.auth_keys_file))
+        keys = KeyAuthority.load(Path(file))
     except KeysError as error:
         raise SettingsError(f"auth_keys_file: {error}") from None
     for warning in keys.warnings:
         log.warning("auth_keys_file", about=warning)
     return keys
+
+
+def _tokens(settings: Settings, wall: Callable[[], float]) -> Authority:
+    for package in ("jwt", "cryptography"):
+        if find_spec(package) is None:
+            raise SettingsError(
+                f"auth_jwt_algorithms: {package} is not installed; JSON Web Tokens"
+                " need the extra `jwt`: pip install 'wsserver[jwt]'"
+            )
+    from wsserver.auth.jwt import Claims, JwtAuthority
+
+    assert settings.auth_jwt_audience is not None, "the settings were checked"
+    return JwtAuthority(
+        _signing_keys(settings),
+        algorithms=frozenset(settings.auth_jwt_algorithms),
+        audience=settings.auth_jwt_audience,
+        issuer=settings.auth_jwt_issuer,
+        leeway_seconds=settings.auth_jwt_leeway_seconds,
+        claims=Claims(
+            principal=settings.auth_jwt_principal_claim,
+            space=settings.auth_jwt_space_claim,
+            scope=settings.auth_jwt_scope_claim,
+        ),
+        wall=wall,
+    )
+
+
+def _signing_keys(settings: Settings) -> "SigningKeys":
+    from wsserver.auth.signing_keys import KeyFile, KeyFileError
+
+    algorithms = frozenset(settings.auth_jwt_algorithms)
+    if settings.auth_jwt_key_file is not None:
+        try:
+            keys = KeyFile.load(Path(settings.auth_jwt_key_file), algorithms)
+        except KeyFileError as error:
+            raise SettingsError(f"auth_jwt_key_file: {error}") from None
+        for warning in keys.warnings:
+            log.warning("auth_jwt_key_file", about=warning)
+        return keys
+    from wsserver.auth.fetch import fetch
+    from wsserver.auth.key_set import KeySet
+
+    url = settings.auth_jwt_jwks_url
+    assert url is not None, "the settings were checked"
+    if url.startswith("http:"):
+        log.warning(
+            "auth_jwt_jwks_url",
+            about="keys that come without TLS may be anybody's on the way",
+        )
+    return KeySet(partial(fetch, url), algorithms)

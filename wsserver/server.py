@@ -87,7 +87,7 @@ class Server:
             assembly.endpoint(settings),
             admission=Admission(
                 allowed_origins=frozenset(settings.allowed_origins),
-                loopback_only=settings.auth_keys_file is None,
+                loopback_only=not settings.has_credentials,
             ),
             site=Site(
                 files=load_files(), not_ready=self._not_ready, metrics=metrics.render
@@ -179,7 +179,7 @@ async def serving(settings: Settings) -> AsyncGenerator[Server]:
         SettingsError: What a setting names can't be used: a file, the address.
     """
     metrics, clock = Metrics(), Clock()
-    authority = assembly.authority(settings)
+    authority = assembly.authority(settings, clock.wall)
     async with AsyncExitStack() as stack:
         store = await _open_store(settings)
         stack.push_async_callback(store.close)
@@ -212,6 +212,7 @@ async def serving(settings: Settings) -> AsyncGenerator[Server]:
             warm_up=upstreams.warm_up,
         )
         tasks.start_soon(committer.run)
+        tasks.start_soon(authority.run)
         tasks.start_soon(_observe, metrics, directory)
         tasks.start_soon(_retain, directory)
         try:

@@ -15,6 +15,10 @@ SecondsOrZero = Annotated[float, Meta(ge=0, le=31_536_000)]
 Count = Annotated[int, Meta(ge=1)]
 Bytes = Annotated[int, Meta(ge=1024)]
 Text = Annotated[str, Meta(min_length=1)]
+JwtAlgorithm = Literal[
+    "RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512",
+    "EdDSA", "HS256", "HS384", "HS512",
+]  # fmt: skip
 
 
 class Model(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -55,6 +59,42 @@ class Settings(Struct, frozen=True, kw_only=True):
 
     auth_keys_file: Annotated[
         Text | None, Meta(description="File of `principal:key` lines.")
+    ] = None
+    auth_jwt_algorithms: Annotated[
+        tuple[JwtAlgorithm, ...],
+        Meta(description="Algorithms that JSON Web Tokens may be signed with."),
+    ] = ()
+    auth_jwt_key_file: Annotated[
+        Text | None,
+        Meta(description="The tokens' public key in PEM, or the secret for HMAC."),
+    ] = None
+    auth_jwt_jwks_url: Annotated[
+        Annotated[str, Meta(pattern=r"^https?://[^/?#@\s]+(/[^\s]*)?$")] | None,
+        Meta(description="Where the issuer publishes its keys, instead of the file."),
+    ] = None
+    auth_jwt_audience: Annotated[
+        Text | None, Meta(description="What a token's `aud` has to name.")
+    ] = None
+    auth_jwt_issuer: Annotated[
+        Text | None, Meta(description="What a token's `iss` has to be, if anything.")
+    ] = None
+    auth_jwt_leeway_seconds: Annotated[
+        Annotated[float, Meta(ge=0, le=300)],
+        Meta(description="By how much the issuer's clock may differ."),
+    ] = 5.0
+    auth_jwt_principal_claim: Annotated[
+        Text, Meta(description="The claim that says who somebody is.")
+    ] = "sub"
+    auth_jwt_space_claim: Annotated[
+        Text,
+        Meta(
+            description="The claim that says whose conversations they see; their own"
+            " where a token has none."
+        ),
+    ] = "wsserver.space"
+    auth_jwt_scope_claim: Annotated[
+        Text | None,
+        Meta(description="The claim that says what they may do, if any does."),
     ] = None
     allowed_origins: Annotated[
         tuple[Annotated[str, Meta(pattern=r"^(null|https?://[^/?#\s]+)$")], ...],
@@ -177,6 +217,16 @@ class Settings(Struct, frozen=True, kw_only=True):
             " of the power (an fsync per commit)."
         ),
     ] = "process"
+
+    @property
+    def has_credentials(self) -> bool:
+        """Whether clients have to say who they are."""
+        return self.auth_keys_file is not None or self.has_jwt
+
+    @property
+    def has_jwt(self) -> bool:
+        """Whether JSON Web Tokens are taken."""
+        return self.auth_jwt_key_file is not None or self.auth_jwt_jwks_url is not None
 
 
 SECRETS = frozenset({"openai_api_key"})

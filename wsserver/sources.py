@@ -147,8 +147,8 @@ def _convert(name: str, found: _Found) -> Any:
     value = found.value
     if value == "none":
         value = None
-    elif name == "allowed_origins" and isinstance(value, str):
-        value = [origin.strip() for origin in value.split(",") if origin.strip()]
+    elif isinstance(FIELDS[name].default, tuple) and isinstance(value, str):
+        value = [part.strip() for part in value.split(",") if part.strip()]
     try:
         return msgspec.convert(value, kind, strict=False)
     except msgspec.ValidationError as error:
@@ -197,11 +197,40 @@ def _check_together(settings: Settings, origins: Mapping[str, str]) -> None:
             f" {origins['dead_after_seconds']} leaves no time for a heartbeat;"
             f" set more than heartbeat_seconds ({settings.heartbeat_seconds:g})"
         )
-    if settings.auth_keys_file is None and not is_loopback(settings.host):
+    _check_jwt(settings, origins)
+    if not settings.has_credentials and not is_loopback(settings.host):
         raise SettingsError(
             f"host: {settings.host} from {origins['host']} can be reached from other"
             " machines, and no credentials are configured, so anyone could use the"
-            " models; set auth_keys_file, or bind 127.0.0.1"
+            " models; set auth_keys_file, or bind 127.0.0.1; JSON Web Tokens"
+            " (auth_jwt_key_file, ...) are credentials too"
+        )
+
+
+def _check_jwt(settings: Settings, origins: Mapping[str, str]) -> None:
+    jwt = {
+        "auth_jwt_algorithms": settings.auth_jwt_algorithms,
+        "auth_jwt_audience": settings.auth_jwt_audience,
+        "auth_jwt_key_file": settings.auth_jwt_key_file,
+        "auth_jwt_jwks_url": settings.auth_jwt_jwks_url,
+    }
+    given = [name for name, value in jwt.items() if value]
+    if not given:
+        return
+    blame = f"{given[0]}: {origins[given[0]]}"
+    for name in ("auth_jwt_algorithms", "auth_jwt_audience"):
+        if not jwt[name]:
+            raise SettingsError(f"{blame} asks for tokens; set {name} too")
+    if (settings.auth_jwt_key_file is None) is (settings.auth_jwt_jwks_url is None):
+        raise SettingsError(
+            f"{blame} asks for tokens; set one of auth_jwt_key_file and"
+            " auth_jwt_jwks_url"
+        )
+    secret = {name.startswith("HS") for name in settings.auth_jwt_algorithms}
+    if len(secret) > 1 or (secret == {True} and settings.auth_jwt_jwks_url):
+        raise SettingsError(
+            f"{blame}: HS256, HS384 and HS512 need a secret, which only"
+            " auth_jwt_key_file can be, and go with no other algorithm"
         )
 
 

@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import anyio
 import anyio.lowlevel
+import structlog
 
 from protocol.codec import MAX_DEPTH, decode_command
 from protocol.codes import CloseCode
@@ -25,6 +26,8 @@ FRAMES_AT_A_TIME = 32
 ACK_COST = 0.1
 """A client may acknowledge each frame it gets: they cost less than commands, and
 are taken even when they come too early, since a window may wait for them."""
+
+log = structlog.get_logger(__name__)
 
 End = Callable[[CloseCode, str], None]
 
@@ -144,6 +147,7 @@ class Reader:
         except CommandError as error:
             self._turn_away(error, CloseCode.NO_COMMON_VERSION)
         except UnauthorizedError as error:
+            log.info("unauthorized", about=str(error))
             self._turn_away(error, CloseCode.UNAUTHORIZED)
         except ForbiddenError as error:
             self._turn_away(error, CloseCode.FORBIDDEN)
