@@ -1,73 +1,137 @@
 """Compares what a delivered token costs: `python -m tests.bench`.
 
-Every row streams the same answers from the same mock upstream through another
-relay, in turn, several times; the figures are medians of the relay's processor
-time. Ratios are to `floor`, a websockets server that only sends.
+Every row relays the same streams of the same mock upstream, in a process of its own, in
+turn, several times. Figures are medians; ratios are to `floor`, a websockets server
+that only sends. `docs/how-to/benchmark.md` tells how to run it.
 """
 
 import argparse
-import asyncio
-import statistics
+import datetime
+import gc
+import resource
 import sys
+import time
+from collections.abc import Sequence
+from typing import TypeVar
 
-from tests.bench.relay import OURS, PLAIN, relay, upstream
-from tests.bench.scenarios import Cost, Load, measure
+from tests.bench import check, soak
+from tests.bench.loop import run
+from tests.bench.machine import machine
+from tests.bench.report import overview, table, write
+from tests.bench.rows import ROWS, Row, missing
+from tests.bench.runner import Runner, say
+from tests.bench.scenario import Scenario
+from tests.bench.scenarios import costs, interrupts, memory, noisy, resume, sharing
 
-LOADS = {
-    "50x30": Load(streams=50, tokens=200, rate=30),
-    "200x30": Load(streams=200, tokens=150, rate=30),
-    "500x30": Load(streams=500, tokens=150, rate=30),
-    "1000x30": Load(streams=1000, tokens=150, rate=30),
-    "flat-out": Load(streams=10, tokens=10_000, rate=0),
-}
+SCENARIOS = (
+    *costs.SCENARIOS,
+    *sharing.SCENARIOS,
+    *noisy.SCENARIOS,
+    *resume.SCENARIOS,
+    *interrupts.SCENARIOS,
+    *memory.SCENARIOS,
+)
 
-
-async def _compare(names: list[str], loads: list[str], runs: int) -> None:
-    async with upstream() as source:
-        for load_name in loads:
-            load = LOADS[load_name]
-            costs: dict[str, list[Cost]] = {name: [] for name in names}
-            for _ in range(runs):
-                for name in names:
-                    async with relay(name, source.port) as process:
-                        costs[name].append(await measure(name, process, load))
-            _print(load_name, costs)
-
-
-def _print(load_name: str, costs: dict[str, list[Cost]]) -> None:
-    def median(name: str) -> float:
-        return statistics.median(cost.us_per_token for cost in costs[name])
-
-    base = median("floor") if "floor" in costs else None
-    for name, runs in costs.items():
-        values = sorted(cost.us_per_token for cost in runs)
-        ratio = "" if base is None else f"{median(name) / base:6.2f} x floor"
-        line = (
-            f"{load_name:10} {name:18} {median(name):8.1f} us/token"
-            f" ({values[0]:.1f} to {values[-1]:.1f}) {ratio}"
-            f"  {statistics.median(c.seconds for c in runs):.1f} s"
-            f"  {runs[0].frames} frames  {runs[0].rss_bytes >> 20} MiB"
-        )
-        sys.stdout.write(line + "\n")
-        sys.stdout.flush()
+T = TypeVar("T", Row, Scenario)
 
 
 def main() -> None:
-    """Runs the comparison that the command line names."""
-    parser = argparse.ArgumentParser(prog="python -m tests.bench")
-    parser.add_argument(
-        "--rows", default="floor,wsserver-memory,wsserver-sqlite,plain-sdk"
+    """Does what the command line says."""
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.bench", description="What a delivered token costs."
     )
-    parser.add_argument("--loads", default="50x30,200x30,flat-out")
-    parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--rows", help="names, with commas; all but some otherwise")
+    parser.add_argument("--scenarios", help="names, with commas; all otherwise")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--seconds", type=float, default=3.0, help="of steady streams")
+    parser.add_argument("--write", action="store_true", help="the page in docs")
+    parser.add_argument("--list", action="store_true", help="rows and scenarios")
+    parser.add_argument("--check", action="store_true", help="ratios, in a minute")
+    parser.add_argument("--soak", type=float, metavar="MINUTES", help="look for growth")
     options = parser.parse_args()
-    known = {*OURS, *PLAIN}
-    names = options.rows.split(",")
-    unknown = [name for name in names if name not in known]
-    if unknown:
-        parser.error(f"no such rows: {unknown}; there are {sorted(known)}")
-    asyncio.run(_compare(names, options.loads.split(","), options.runs))
+    _raise_open_files()
+    gc.disable()
+    if options.list:
+        _list()
+        return
+    if options.check:
+        run(check.check())
+        return
+    names = options.rows and options.rows.split(",")
+    default = [row for row in ROWS if row.default]
+    rows = _chosen(parser, ROWS, names, default)
+    if options.soak:
+        run(soak.soak([row for row in rows if row.ours], options.soak))
+        return
+    names = options.scenarios and options.scenarios.split(",")
+    scenarios = _chosen(parser, SCENARIOS, names, SCENARIOS)
+    run(_bench(rows, scenarios, options))
+
+
+def _chosen(
+    parser: argparse.ArgumentParser,
+    known: Sequence[T],
+    names: list[str] | None,
+    default: Sequence[T],
+) -> list[T]:
+    """Returns what was named; a name stands for all that begin with it and a `-`."""
+    if not names:
+        return list(default)
+    chosen: list[T] = []
+    for name in names:
+        exact = [each for each in known if each.name == name]
+        found = exact or [each for each in known if each.name.startswith(f"{name}-")]
+        if not found:
+            parser.error(f"no {name!r}; there are {[each.name for each in known]}")
+        chosen += found
+    return chosen
+
+
+async def _bench(
+    rows: Sequence[Row], scenarios: Sequence[Scenario], options: argparse.Namespace
+) -> None:
+    begin = time.monotonic()
+    there: list[Row] = []
+    for row in rows:
+        why = await missing(row)
+        if why is None:
+            there.append(row)
+        else:
+            say(f"left out: {row.name}: {why}")
+    runner = Runner(there, scenarios, options.seconds)
+    await runner.run(options.rounds)
+    day = datetime.datetime.now(datetime.UTC).date()
+    footer = f"\n{day}, {options.rounds} rounds of {options.seconds:g} s.\n"
+    for scenario in scenarios:
+        results = runner.results[scenario.name]
+        if not results:
+            continue
+        text = f"\n{scenario.note}\n\n{table(scenario, results)}"
+        say(f"\n### {scenario.title}\n{text}")
+        if options.write:
+            write(scenario.name, text + footer + "\n")
+    if text := overview(scenarios, runner.results):
+        say(f"\n### µs per token (x floor)\n\n{text}")
+        if options.write:
+            write("overview", f"\n{text}{footer}\n")
+    say(f"\n{machine()}")
+    if options.write:
+        write("machine", f"\n{machine()}\n")
+    say(f"{(time.monotonic() - begin) / 60:.1f} minutes")
+
+
+def _list() -> None:
+    for row in ROWS:
+        say(f"{row.name:18} {row.what}")
+    say()
+    for scenario in SCENARIOS:
+        say(f"{scenario.name:18} {scenario.title}")
+
+
+def _raise_open_files() -> None:
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

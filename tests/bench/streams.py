@@ -1,0 +1,176 @@
+"""Runs streams through a relay and tells what a token cost while all of them ran."""
+
+import asyncio
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Protocol
+
+from msgspec import Struct
+
+from tests.bench.clients.chats import Chat, in_waves, open_chat
+from tests.bench.clients.tally import Answer, Tally
+from tests.bench.process import Usage
+from tests.bench.scenario import KEEPS_UP, FellBehind, Figures, Rig, percentile
+
+ASKS_PER_SECOND = 1000
+ASKS_AT_ONCE = 20
+START_SECONDS = 12.0
+SETTLE_SECONDS = 0.5
+SPARE_SECONDS = 1.0
+END_SECONDS = 10.0
+
+
+class Asker(Protocol):
+    """Whoever asks for an answer."""
+
+    def ask(self) -> None:
+        """Asks; whose tokens are counted was said before."""
+        ...
+
+
+class Load(Struct, frozen=True, kw_only=True):
+    """So many streams at once.
+
+    Attributes:
+        streams: How many.
+        rate: Tokens per second of each; 0 is as fast as it goes.
+        tokens: Of each, where they go as fast as they can.
+    """
+
+    streams: int
+    rate: float
+    tokens: int = 0
+
+    def tokens_each(self, seconds: float) -> int:
+        """Returns how long streams are that run together for `seconds`."""
+        if not self.rate:
+            return self.tokens
+        around = self.streams / ASKS_PER_SECOND + SETTLE_SECONDS + SPARE_SECONDS
+        return int(self.rate * (seconds + around))
+
+    def model(self, seconds: float) -> str:
+        """Returns the model's name that makes the mock upstream stream so."""
+        stamp = ",stamp=1" if self.rate else ""
+        return f"bench:tokens={self.tokens_each(seconds)},rate={self.rate:g}{stamp}"
+
+    def tally(self, seconds: float, streams: int | None = None) -> Tally:
+        """Returns what counts the tokens of these streams, or of so many viewers."""
+        tokens = self.tokens_each(seconds)
+        return Tally(streams or self.streams, tokens, stamped=self.rate > 0)
+
+
+async def through_own_connections(rig: Rig, load: Load) -> Figures:
+    """Measures streams that have a connection each."""
+    tally = load.tally(rig.seconds)
+    model = load.model(rig.seconds)
+    row = rig.row
+
+    async def chat(number: int) -> Chat:
+        name = f"{rig.run}-{number}"
+        return await open_chat(row.dialect, rig.relay.port, name, model, Answer(tally))
+
+    chats = await in_waves(load.streams, chat)
+    try:
+        return await measured(rig, load, tally, chats)
+    finally:
+        for each in chats:
+            each.close()
+
+
+async def warm_up(rig: Rig) -> None:
+    """Makes a relay import what it imports late, and compile what it compiles."""
+    await through_own_connections(rig, Load(streams=10, rate=0, tokens=200))
+
+
+async def start(askers: Sequence[Asker], tally: Tally) -> None:
+    """Lets all ask, a few at a time, and returns when all streams run.
+
+    Raises:
+        FellBehind: Some did not begin in time.
+    """
+    for number, asker in enumerate(askers, 1):
+        asker.ask()
+        if number % ASKS_AT_ONCE == 0:
+            await asyncio.sleep(ASKS_AT_ONCE / ASKS_PER_SECOND)
+    try:
+        await asyncio.wait_for(tally.all_started.wait(), START_SECONDS)
+    except TimeoutError:
+        told = f"{tally.started} of {tally.streams} streams began in time"
+        raise FellBehind(told) from None
+    await asyncio.sleep(SETTLE_SECONDS)
+
+
+async def measured(
+    rig: Rig, load: Load, tally: Tally, askers: Sequence[Asker]
+) -> Figures:
+    """Lets `askers` ask, and returns the figures of the tokens in `tally`.
+
+    Raises:
+        FellBehind: Not all streams came to their begin or end in time.
+    """
+    if load.rate:
+        return await _paced(rig, load, tally, askers)
+    begin = Usage.now(rig.relay, rig.upstream)
+    for asker in askers:
+        asker.ask()
+    delivered = 100.0
+    try:
+        await asyncio.wait_for(tally.all_ended.wait(), 2 * rig.seconds)
+        _check_whole(rig, tally)
+    except TimeoutError:
+        delivered = 100 * tally.tokens / (tally.streams * tally.tokens_each)
+    used = Usage.now(rig.relay, rig.upstream).since(begin)
+    return {"delivered": delivered} | _costs(used, tally.tokens)
+
+
+async def _paced(
+    rig: Rig, load: Load, tally: Tally, askers: Sequence[Asker]
+) -> Figures:
+    begin = Usage.now(rig.relay, rig.upstream)
+    await start(askers, tally)
+    tally.delays_us.clear()
+    tokens, first = tally.tokens, Usage.now(rig.relay, rig.upstream)
+    with suppress(TimeoutError):
+        await asyncio.wait_for(tally.first_ended.wait(), rig.seconds)
+    used = Usage.now(rig.relay, rig.upstream).since(first)
+    tokens, delays = tally.tokens - tokens, [each / 1000 for each in tally.delays_us]
+    if used.at < rig.seconds / 2:
+        raise FellBehind("the first streams had ended when the last one began")
+    share = tokens / (tally.streams * load.rate * used.at)
+    figures = {"delivered": min(100 * share, 100.0)} | _costs(used, tokens)
+    figures |= {"p50": percentile(delays, 0.5), "p99": percentile(delays, 0.99)}
+    if share >= KEEPS_UP:
+        await _whole(rig, tally)
+        whole = Usage.now(rig.relay, rig.upstream).since(begin)
+        tokens_cost = figures["us"] * tally.tokens
+        figures["turn_us"] = (whole.relay * 1e6 - tokens_cost) / len(askers)
+    return figures
+
+
+async def _whole(rig: Rig, tally: Tally) -> None:
+    try:
+        await asyncio.wait_for(tally.all_ended.wait(), END_SECONDS)
+    except TimeoutError:
+        told = f"{tally.ended} of {tally.streams} streams ended in time"
+        raise FellBehind(told) from None
+    _check_whole(rig, tally)
+
+
+def _check_whole(rig: Rig, tally: Tally) -> None:
+    # Who passes HTTP through may put a chunk's head into the middle of a token.
+    split = rig.row.dialect == "sse"
+    assert tally.short == 0 or split, f"{tally.short} tokens did not arrive"
+
+
+def _costs(used: Usage, tokens: int) -> Figures:
+    tokens = max(tokens, 1)
+    return {
+        "us": used.relay / tokens * 1e6,
+        "client_us": used.client / tokens * 1e6,
+        "upstream_us": used.upstream / tokens * 1e6,
+        "relay_share": 100 * used.relay / used.at,
+        "client_share": 100 * used.client / used.at,
+        "upstream_share": 100 * used.upstream / used.at,
+        "machine_share": 100 * used.machine / used.at,
+        "tokens_per_second": tokens / used.at,
+    }
