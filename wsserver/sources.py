@@ -25,11 +25,13 @@ PREFIX = "WSSERVER_"
 CONFIG_VARIABLE = "WSSERVER_CONFIG"
 FIELDS = {field.name: field for field in msgspec.structs.fields(Settings)}
 
+_CLIENT_VARIABLES = {"WSSERVER_URL", "WSSERVER_TOKEN"}
 _FOREIGN_VARIABLES = {
     "OPENAI_API_KEY": "openai_api_key",
     "OPENAI_BASE_URL": "openai_base_url",
 }
-_DEFAULT = "default"
+DEFAULT = "default"
+"""The origin of a value that nobody gave."""
 
 
 class SettingsError(Exception):
@@ -83,7 +85,7 @@ def load(
     }
     settings = Settings(**{name: _convert(name, f) for name, f in found.items()})
     origins = {
-        name: found[name].origin if name in found else _DEFAULT for name in FIELDS
+        name: found[name].origin if name in found else DEFAULT for name in FIELDS
     }
     _check_together(settings, origins)
     return Loaded(
@@ -132,6 +134,7 @@ def _from_environment(environ: Mapping[str, str]) -> dict[str, _Found]:
 
 def _unknown_variables(environ: Mapping[str, str]) -> Iterable[str]:
     known = {PREFIX + name.upper() for name in FIELDS} | {CONFIG_VARIABLE}
+    known |= _CLIENT_VARIABLES
     for variable in sorted(environ):
         if variable.startswith(PREFIX) and variable not in known:
             yield f"{variable}: no such setting; {_suggestion(variable, known)}"

@@ -57,9 +57,8 @@ class Upstreams:
             configured.setdefault(LOCAL_MODEL, await self._local())
         upstream: Target | None = None
         if settings.openai_api_key or settings.openai_base_url:
-            chat = self._chat(
-                settings.openai_base_url or OPENAI_URL, settings.openai_api_key
-            )
+            base_url = settings.openai_base_url or OPENAI_URL
+            chat = self._chat("openai_base_url", base_url, settings.openai_api_key)
             upstream = self._target(chat, OPENAI_DEFAULT_MODEL)
         fallback = DEFAULT_MODEL if upstream is None else OPENAI_DEFAULT_MODEL
         default = settings.default_model or next(iter(configured), fallback)
@@ -95,7 +94,7 @@ class Upstreams:
                     f"models.{name}: {model.api_key_env} is not set; set it to the API"
                     " key, or leave api_key_env out"
                 )
-        chat = self._chat(model.base_url, key)
+        chat = self._chat(f"models.{name}", model.base_url, key)
         return self._target(chat, model.model or name, model.context_tokens)
 
     def _target(
@@ -104,21 +103,28 @@ class Upstreams:
         context_tokens = context_tokens or self._settings.context_tokens
         return Target(provider=chat, model=model, context_tokens=context_tokens)
 
-    def _chat(self, base_url: str, api_key: str | None) -> "OpenAIChat":
+    def _chat(self, setting: str, base_url: str, api_key: str | None) -> "OpenAIChat":
         from wsserver.providers.openai_chat import OpenAIChat, OpenAIChatSettings
 
         chat = self._chats.get((base_url, api_key))
         if chat is None:
             settings = self._settings
-            chat = self._chats[base_url, api_key] = OpenAIChat(
-                OpenAIChatSettings(
-                    base_url=base_url,
-                    api_key=api_key,
-                    connect_timeout_seconds=settings.upstream_connect_timeout_seconds,
-                    pool_size=settings.upstream_pool_size,
-                    trust_environment=True,
+            try:
+                chat = OpenAIChat(
+                    OpenAIChatSettings(
+                        base_url=base_url,
+                        api_key=api_key,
+                        connect_timeout_seconds=settings.upstream_connect_timeout_seconds,
+                        pool_size=settings.upstream_pool_size,
+                        trust_environment=True,
+                    )
                 )
-            )
+            except ValueError:
+                raise SettingsError(
+                    f"{setting}: {base_url!r} is no HTTP URL; write one such as"
+                    " http://localhost:8000/v1"
+                ) from None
+            self._chats[base_url, api_key] = chat
             self._stack.push_async_callback(chat.aclose)
         return chat
 
@@ -141,7 +147,7 @@ class Upstreams:
             local = await self._stack.enter_async_context(LocalServer(settings))
         except LocalModelError as error:
             raise SettingsError(f"local_model_path: {error}") from None
-        chat = self._chat(local.base_url, local.api_key)
+        chat = self._chat("local_model_path", local.base_url, local.api_key)
         slot_tokens = settings.context_tokens // settings.slots
         return self._target(chat, local.name, slot_tokens)
 

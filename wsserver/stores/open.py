@@ -62,8 +62,7 @@ async def open_store(
     path = parse_store(spec, default)
     if path is None:
         return MemoryStore()
-    if sys.platform == "win32":
-        raise StoreError("the sqlite store needs POSIX locks; use `--store memory`")
+    check_platform()
     from wsserver.stores.sqlite import SqliteStore
     from wsserver.stores.sqlite_file import boot_id
 
@@ -71,3 +70,13 @@ async def open_store(
         return SqliteStore(path, durability=durability, boot=boot_id())
 
     return await anyio.to_thread.run_sync(opening)
+
+
+def check_platform() -> None:
+    """Returns if this system can have a sqlite store.
+
+    Raises:
+        StoreError: It can't.
+    """
+    if sys.platform == "win32":
+        raise StoreError("the sqlite store needs POSIX locks; use `--store memory`")

@@ -8,7 +8,7 @@ Runs under asyncio only (uvloop included).
 import sqlite3
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import anyio
 import msgspec
@@ -17,7 +17,6 @@ import structlog
 from wsserver.log.entry import Entry
 from wsserver.log.store import Meta, Receipt, StoreError, Write
 from wsserver.stores import Durability
-from wsserver.stores.rows import take
 from wsserver.stores.sql import statement
 from wsserver.stores.sqlite_commit import commit
 from wsserver.stores.sqlite_file import (
@@ -26,14 +25,12 @@ from wsserver.stores.sqlite_file import (
     explained,
     opened,
 )
+from wsserver.stores.sqlite_read import decode, read_entries
 from wsserver.stores.worker import Worker
-
-T = TypeVar("T")
 
 log = structlog.get_logger(__name__)
 
 _META = statement("meta")
-_READ = statement("read")
 _RECEIPTS = statement("receipts")
 _LIVE = statement("live")
 _IDLE = statement("idle")
@@ -42,7 +39,6 @@ _TRIM_POINT = statement("trim_point")
 _CHECKPOINT_PAGES = 4_000
 """How many pages go to the write-ahead log before they are moved to the file."""
 
-_entries = msgspec.msgpack.Decoder(list[Entry])
 _receipts = msgspec.msgpack.Decoder(list[Receipt])
 _keys = msgspec.json.Decoder(list[str])
 
@@ -190,31 +186,18 @@ class SqliteStore:
             raise explained(error, self._file.path) from error
 
     def _read(self, key: str, after: int, max_bytes: int) -> list[Entry]:
-        values = {"key": key, "after": after, "max_bytes": max_bytes}
-        count, first, last, numbers, blob = self._fetch(_READ, values)
-        if not count:
-            return []
-        entries = self._decode(_entries, count, blob)
-        if numbers != last - first + 1 or entries[-1].seq != last:
-            raise self._damaged()
-        return take(entries, after, max_bytes)
+        try:
+            return read_entries(self._reading, key, after, max_bytes)
+        except sqlite3.Error as error:
+            raise explained(error, self._file.path) from error
 
     def _fetch_receipts(self, key: str, since: float, limit: int) -> list[Receipt]:
         values = {"key": key, "since": since, "limit": limit}
         count, blob = self._fetch(_RECEIPTS, values)
-        return self._decode(_receipts, count, blob) if count else []
-
-    def _decode(
-        self, decoder: msgspec.msgpack.Decoder[list[T]], count: int, blob: bytes
-    ) -> list[T]:
-        """Decodes elements that were stored without their array's head."""
         try:
-            return decoder.decode(b"\xdd" + count.to_bytes(4, "big") + blob)
-        except msgspec.DecodeError as error:
-            raise self._damaged() from error
-
-    def _damaged(self) -> StoreError:
-        return explained(sqlite3.DatabaseError("entries are damaged"), self._file.path)
+            return decode(_receipts, count, blob) if count else []
+        except sqlite3.Error as error:
+            raise explained(error, self._file.path) from error
 
     def _checkpoint(self) -> None:
         """Moves the write-ahead log into the file, beside the commits."""

@@ -145,21 +145,50 @@ class SqliteFile:
             connection.execute(f"PRAGMA {pragma}")
 
     def _check_version(self, connection: sqlite3.Connection) -> None:
-        (application,) = connection.execute("PRAGMA application_id").fetchone()
-        (version,) = connection.execute("PRAGMA user_version").fetchone()
         (tables,) = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
+        (version,) = connection.execute("PRAGMA user_version").fetchone()
+        (application,) = connection.execute("PRAGMA application_id").fetchone()
         if not tables and not application and not version:
             connection.executescript(statement("schema"))
-        elif application != _APPLICATION_ID:
-            raise StoreError(
-                f"{self.path} belongs to another program; name another file"
-            )
-        elif version != SCHEMA_VERSION:
-            raise StoreError(
-                f"{self.path} has schema version {version}, but this server knows "
-                f"only {SCHEMA_VERSION}: use the server that wrote it, or name "
-                "another file"
-            )
+        else:
+            check_ours(connection, self.path)
+
+
+def check_ours(connection: sqlite3.Connection, path: Path) -> None:
+    """Returns if the file is a store, and of the version that is known here.
+
+    Raises:
+        StoreError: It is not.
+    """
+    (application,) = connection.execute("PRAGMA application_id").fetchone()
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    if application != _APPLICATION_ID:
+        raise StoreError(f"{path} belongs to another program; name another file")
+    if version != SCHEMA_VERSION:
+        raise StoreError(
+            f"{path} has schema version {version}, but this server knows "
+            f"only {SCHEMA_VERSION}: use the server that wrote it, or name "
+            "another file"
+        )
+
+
+def lock_owner(path: Path) -> int | None:
+    """Returns the process that has the store open, None if none has; 0: unknown.
+
+    A server that starts in the same instant may be refused for it.
+    """
+    try:
+        lock = os.open(f"{path}.lock", os.O_RDONLY)
+    except OSError:
+        return None
+    try:
+        fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        owner = os.pread(lock, 20, 0).strip()
+        return int(owner) if owner.isdigit() else 0
+    finally:
+        os.close(lock)
+    return None
 
 
 def opened(

@@ -1,0 +1,100 @@
+"""The operator's commands as the command line has them. What they do is beside this."""
+
+from typing import Annotated
+
+import typer
+
+from wsserver.flags import Load, with_flags
+
+EXIT_FAILED = 1
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print lines of JSON.")]
+
+
+def doctor(
+    load: Load,
+    url: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URL",
+            help="Also connect there as a client does: https://HOST, wss://HOST/v1/chat.",
+        ),
+    ] = None,
+    token: Annotated[
+        str | None,
+        typer.Option(
+            envvar="WSSERVER_TOKEN", metavar="TOKEN", help="Credentials for --url."
+        ),
+    ] = None,
+    idle: Annotated[
+        float,
+        typer.Option(
+            min=0,
+            metavar="SECONDS",
+            help="Stay silent on that connection for so long: does it last?",
+        ),
+    ] = 0.0,
+    upstreams: Annotated[
+        bool, typer.Option(help="Ask each upstream for a short answer.")
+    ] = True,
+    as_json: AsJson = False,
+) -> int:
+    """Check this machine, the store, the upstreams, and a public URL.
+
+    A line for each check: ok, warn or fail, and what to do. Exits with 1 if any
+    check failed, else with 0.
+    """
+    from wsserver.operations.doctor import Wanted, examine
+    from wsserver.operations.findings import Report
+    from wsserver.operations.public_url import PublicUrl
+
+    if idle and url is None:
+        raise typer.BadParameter("--idle needs --url")
+    try:
+        public = None if url is None else PublicUrl.parse(url)
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from None
+    wanted = Wanted(url=public, token=token, idle_seconds=idle, upstreams=upstreams)
+    report = Report(as_json=as_json)
+    examine(load, wanted, report.add)
+    return EXIT_FAILED if report.failed else 0
+
+
+def add_config_commands(app: typer.Typer) -> None:
+    """Adds `wsserver config ...`."""
+    config = typer.Typer(help="Look at the settings.", rich_markup_mode=None)
+    config.callback()(lambda: None)
+    config.command("check")(with_flags(_check))
+    config.command("show")(with_flags(_show))
+    config.command("env")(with_flags(_env))
+    app.add_typer(config, name="config")
+
+
+def _check(load: Load, as_json: AsJson = False) -> int:
+    """Check the settings, and the files and models that they name.
+
+    Exits with 0 if a server would start with them, else with 2.
+    """
+    from wsserver.operations.config import EXIT_BAD, check
+    from wsserver.operations.findings import Report
+
+    report = Report(as_json=as_json)
+    for finding in check(load):
+        report.add(finding)
+    return EXIT_BAD if report.failed else 0
+
+
+def _show(load: Load) -> int:
+    """Show every setting and where it comes from, as a TOML file."""
+    from wsserver.sources import show
+
+    typer.echo(show(load()), nl=False)
+    return 0
+
+
+def _env(load: Load) -> int:
+    """Show every setting as a variable, as a file for systemd or a container."""
+    from wsserver.operations.config import variables
+
+    typer.echo(variables(load()), nl=False)
+    return 0

@@ -1,0 +1,163 @@
+"""Whether a server would start with the settings, and the settings as variables."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, cast
+
+import anyio
+import msgspec
+
+from wsserver import assembly
+from wsserver.auth.keys import KeyAuthority, KeysError
+from wsserver.flags import Load
+from wsserver.operations.findings import Finding, fail, ok, warn
+from wsserver.settings import SECRETS, Settings
+from wsserver.sources import (
+    CONFIG_VARIABLE,
+    DEFAULT,
+    FIELDS,
+    PREFIX,
+    Loaded,
+    SettingsError,
+)
+from wsserver.upstreams import LOCAL_MODEL, open_upstreams
+
+EXIT_BAD = 2
+
+_FOREIGN = {"openai_base_url": "OPENAI_BASE_URL"}
+
+
+def check(load: Load) -> Iterator[Finding]:
+    """Yields what there is to say of the settings and of what they name.
+
+    Opens no store, binds no port and asks no upstream. The first failure of the
+    settings themselves is the last finding.
+    """
+    try:
+        loaded = load()
+    except SettingsError as error:
+        yield failure("settings", error)
+        return
+    yield from check_loaded(loaded)
+
+
+def check_loaded(loaded: Loaded) -> Iterator[Finding]:
+    """Yields the same for settings that could be loaded."""
+    settings = loaded.settings
+    given = sum(origin != DEFAULT for origin in loaded.origins.values())
+    yield ok("settings", f"{given} given, {len(FIELDS) - given} by default")
+    for warning in loaded.warnings:
+        yield warn("settings", *_taken_apart(warning))
+    yield from _credentials(settings)
+    if settings.tls_cert_file is not None:
+        try:
+            assembly.endpoint(settings)
+            yield ok("tls", settings.tls_cert_file)
+        except SettingsError as error:
+            yield failure("tls", error)
+    yield _models(settings)
+
+
+def _credentials(settings: Settings) -> Iterator[Finding]:
+    if not settings.has_credentials:
+        yield ok(
+            "credentials", f"none, so only this machine may connect ({settings.host})"
+        )
+    if settings.auth_keys_file is not None:
+        try:
+            keys = KeyAuthority.load(Path(settings.auth_keys_file))
+        except KeysError as error:
+            yield failure("credentials", error)
+        else:
+            yield ok("credentials", f"keys in {settings.auth_keys_file}")
+            for warning in keys.warnings:
+                yield warn("credentials", *_taken_apart(warning))
+    if settings.has_jwt:
+        try:
+            assembly.authority(
+                msgspec.structs.replace(settings, auth_keys_file=None), lambda: 0.0
+            )
+            yield ok("credentials", "JSON Web Tokens")
+        except SettingsError as error:
+            yield failure("credentials", error)
+
+
+def _models(settings: Settings) -> Finding:
+    try:
+        if settings.local_model_path or settings.default_model == LOCAL_MODEL:
+            _find_weights(settings.local_model_path)
+        names = anyio.run(_names, settings)
+    except SettingsError as error:
+        return failure("models", error)
+    default = settings.default_model or names[0]
+    return ok("models", f"{default} unless clients choose; offered: {len(names)}")
+
+
+async def _names(settings: Settings) -> Sequence[str]:
+    async with open_upstreams(without_local(settings)) as upstreams:
+        return (await upstreams.table()).names()
+
+
+def without_local(settings: Settings) -> Settings:
+    """Returns the settings without the model on this machine, which would start."""
+    default = settings.default_model
+    return msgspec.structs.replace(
+        settings,
+        local_model_path=None,
+        default_model=None if default == LOCAL_MODEL else default,
+    )
+
+
+def _find_weights(path: str | None) -> None:
+    from wsserver.providers.local import LocalModelError, find_weights
+
+    try:
+        find_weights(None if path is None else Path(path))
+    except LocalModelError as error:
+        raise SettingsError(f"local_model_path: {error}") from None
+
+
+def failure(check: str, error: Exception) -> Finding:
+    """Makes the finding of an error about settings."""
+    return fail(check, *_taken_apart(str(error)))
+
+
+def _taken_apart(message: str) -> tuple[str, str]:
+    """Returns `what is wrong` and `what to do`, as messages about settings have them."""
+    says, _, remedy = message.rpartition("; ")
+    return (says, remedy) if says else (remedy, "correct it, or leave it out")
+
+
+def variables(loaded: Loaded) -> str:
+    """Returns the settings as a file of variables.
+
+    systemd (`EnvironmentFile=`) and container tools (`--env-file`) read it.
+    What holds by default is commented out; secrets are left out.
+    """
+    lines: list[str] = []
+    for name, field in FIELDS.items():
+        if name == "models":
+            continue
+        value: object = getattr(loaded.settings, name)
+        variable = _FOREIGN.get(name, PREFIX + name.upper())
+        lines += [f"# {_description(field.type)}"]
+        if name in SECRETS:
+            lines += [f"# {name.upper()} is {'not set' if value is None else 'set'}"]
+            continue
+        by_default = loaded.origins[name] == DEFAULT
+        lines += [f"{'#' if by_default else ''}{variable}={_written(value)}"]
+    if loaded.settings.models:
+        lines += [f"# models: only in a file; {CONFIG_VARIABLE} names it"]
+    return "\n".join(lines) + "\n"
+
+
+def _description(kind: Any) -> str:
+    return next(meta.description for meta in kind.__metadata__ if meta.description)
+
+
+def _written(value: object) -> str:
+    if value is None:
+        return "none"
+    if isinstance(value, tuple):
+        return ",".join(map(str, cast("tuple[object, ...]", value)))
+    return str(value).removesuffix(".0") if isinstance(value, float) else str(value)

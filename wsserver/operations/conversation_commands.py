@@ -1,0 +1,121 @@
+"""`wsserver conversations ...` as the command line has it."""
+
+import os
+import sys
+import time
+from collections.abc import Callable
+from functools import wraps
+from typing import Annotated, Any
+
+import typer
+
+from wsserver.flags import Load, with_flags
+from wsserver.log.store import StoreError
+
+EXIT_FAILED = 1
+
+_STORE = frozenset({"store"})
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print lines of JSON.")]
+Name = Annotated[
+    str,
+    typer.Argument(
+        metavar="CONVERSATION",
+        help="SPACE/ID as `list` has it, or ID where only one space has it.",
+    ),
+]
+
+
+def add_conversation_commands(app: typer.Typer) -> None:
+    """Adds `wsserver conversations ...`."""
+    group = typer.Typer(
+        help="Look into the sqlite store; all but `delete` while a server runs, too.",
+        rich_markup_mode=None,
+    )
+    group.callback()(lambda: None)
+    for name, command in (
+        ("list", _list),
+        ("show", _show),
+        ("export", _export),
+        ("delete", _delete),
+    ):
+        group.command(name)(with_flags(_in_one_line(command), only=_STORE))
+    app.add_typer(group, name="conversations")
+
+
+def _in_one_line(command: Callable[..., None]) -> Callable[..., int]:
+    """Says what is wrong with the store, and ends when nobody reads any more."""
+
+    @wraps(command)
+    def run(*args: Any, **kwargs: Any) -> int:
+        try:
+            command(*args, **kwargs)
+            sys.stdout.flush()
+        except StoreError as error:
+            typer.echo(f"wsserver: {error}", err=True)
+            return EXIT_FAILED
+        except BrokenPipeError:
+            # The interpreter must not flush into it at exit.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+
+    return run
+
+
+def _list(
+    load: Load,
+    space: Annotated[
+        str | None, typer.Option(metavar="SPACE", help="Only those of this space.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """List what is kept, the newest last."""
+    from wsserver.operations.conversations import opened_archive
+    from wsserver.operations.transcript import listing, listing_json
+
+    with opened_archive(load().settings) as archive:
+        found = sorted(archive.conversations(space), key=lambda kept: kept.written)
+    for line in (listing_json if as_json else listing)(found):
+        typer.echo(line)
+
+
+def _show(load: Load, conversation: Name) -> None:
+    """Show a conversation as a person reads it."""
+    from wsserver.operations.conversations import frames, opened_archive
+    from wsserver.operations.transcript import transcript
+
+    with opened_archive(load().settings) as archive:
+        kept = archive.find(conversation)
+        for line in transcript(kept, frames(archive, kept)):
+            typer.echo(line)
+
+
+def _export(load: Load, conversation: Name) -> None:
+    """Write a conversation's events, a line of JSON each, as they go over the wire."""
+    from wsserver.operations.conversations import frames, opened_archive
+
+    with opened_archive(load().settings) as archive:
+        for frame in frames(archive, archive.find(conversation)):
+            sys.stdout.buffer.write(frame + b"\n")
+
+
+def _delete(
+    load: Load,
+    conversations: Annotated[
+        list[str],
+        typer.Argument(metavar="CONVERSATION...", help="As for `show`."),
+    ],
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+) -> None:
+    """Delete conversations for good, while no server runs."""
+    import anyio
+
+    from wsserver.operations.conversations import delete, opened_archive
+
+    settings = load().settings
+    with opened_archive(settings) as archive:
+        keys = [archive.find(name).key for name in conversations]
+    if not yes:
+        typer.confirm(f"Delete {', '.join(keys)} for good?", abort=True)
+    anyio.run(delete, settings, keys, time.time())  # noqa: TID251 - nothing pure here
+    typer.echo(f"deleted {', '.join(keys)}")

@@ -1,0 +1,92 @@
+"""Looking into the sqlite store, and deleting from it while no server runs."""
+
+import os
+from collections.abc import Generator, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import anyio.to_thread
+import orjson
+
+from wsserver.log.store import StoreError, Write
+from wsserver.settings import Settings
+from wsserver.stores.open import check_platform, default_path, parse_store
+
+if TYPE_CHECKING:
+    from wsserver.stores.sqlite_archive import Archive, Kept
+
+
+def store_path(settings: Settings) -> Path:
+    """Returns the file that the settings name.
+
+    Raises:
+        StoreError: They name none, or this system can't have it.
+    """
+    path = parse_store(settings.store, default_path(os.environ, Path.home()))
+    if path is None:
+        raise StoreError(
+            "the memory store ends with its server, so there is nothing to look into;"
+            " name a file with `--store sqlite:PATH`"
+        )
+    check_platform()
+    return path.expanduser().absolute()
+
+
+@contextmanager
+def opened_archive(settings: Settings) -> Generator["Archive"]:
+    """Opens the store for reading; a server may have it open too.
+
+    Raises:
+        StoreError: There is no such store.
+    """
+    path = store_path(settings)
+    from wsserver.stores.sqlite_archive import Archive
+
+    archive = Archive(path)
+    try:
+        yield archive
+    finally:
+        archive.close()
+
+
+def frames(archive: "Archive", kept: "Kept") -> Iterator[bytes]:
+    """Yields a conversation's events as they go over the wire, merged.
+
+    Raises:
+        StoreError: They can't be read.
+    """
+    conversation = orjson.dumps(kept.key.partition("/")[2])
+    for entry in archive.entries(kept):
+        yield entry.frame(conversation)
+
+
+async def delete(settings: Settings, keys: Iterable[str], now: float) -> None:
+    """Removes conversations: their events, their receipts, and every trace in the file.
+
+    Args:
+        settings: Name the store.
+        keys: `SPACE/ID`; those that are not kept make no difference.
+        now: Seconds since the epoch.
+
+    Raises:
+        StoreError: A server has the store open, or it can't be written.
+    """
+    path = store_path(settings)
+    from wsserver.stores.sqlite import SqliteStore
+    from wsserver.stores.sqlite_file import boot_id, lock_owner
+
+    owner = await anyio.to_thread.run_sync(lock_owner, path)
+    if owner is not None:
+        raise StoreError(
+            f"{path} is in use by a server (process {owner or 'unknown'}): stop it"
+            " first, or let a client of its delete the conversation (`delete` in the"
+            " protocol)"
+        )
+    store = await anyio.to_thread.run_sync(
+        lambda: SqliteStore(path, durability=settings.durability, boot=boot_id())
+    )
+    try:
+        await store.commit([Write(key=key, delete=True) for key in keys], now)
+    finally:
+        await store.close()

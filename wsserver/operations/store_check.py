@@ -1,0 +1,120 @@
+"""Whether the store could be written where the settings put it."""
+
+import os
+import shutil
+import tempfile
+from pathlib import Path
+from time import perf_counter
+
+import anyio
+
+from wsserver.log.entry import text_entry
+from wsserver.log.store import Meta, StoreError, Write
+from wsserver.operations.findings import Finding, fail, ok, warn
+from wsserver.settings import Settings
+from wsserver.stores import Durability
+from wsserver.stores.open import check_platform, default_path, parse_store
+
+LEAST_FREE_BYTES = 1_000_000_000
+SLOW_COMMIT_SECONDS = 0.1
+
+_COMMITS = 20
+
+
+def store(settings: Settings) -> Finding:
+    """Looks at the store, and tries one of its kind beside it.
+
+    The store itself is not changed. What is missing of the folder is not made.
+    """
+    path = parse_store(settings.store, default_path(os.environ, Path.home()))
+    if path is None:
+        return warn(
+            "store",
+            "memory: all conversations end with the server",
+            "leave `store` out, or set sqlite:PATH",
+        )
+    path = path.expanduser().absolute()
+    try:
+        check_platform()
+        return _look(path) or _try(path, settings.durability)
+    except (StoreError, OSError) as error:
+        says = str(error) if isinstance(error, StoreError) else error.strerror or ""
+        says, _, remedy = says.partition("; ")
+        return fail("store", says, remedy or "set another with sqlite:PATH")
+
+
+def _look(path: Path) -> Finding | None:
+    """Looks at what is there; None: nothing speaks against it so far.
+
+    Raises:
+        StoreError: It is no store.
+    """
+    from wsserver.stores.sqlite_archive import Archive
+    from wsserver.stores.sqlite_file import lock_owner
+
+    folder = _nearest_folder(path)
+    if not os.access(folder, os.W_OK | os.X_OK):
+        return fail(
+            "store",
+            f"{path}: this user may not write in {folder}",
+            "run this as the server's user, or give that user the folder",
+        )
+    if path.exists():
+        Archive(path).close()
+        if not os.access(path, os.R_OK | os.W_OK):
+            return fail(
+                "store",
+                f"{path}: this user may not write it",
+                "run this as the server's user, or give that user the file",
+            )
+    free = shutil.disk_usage(folder).free
+    if free < LEAST_FREE_BYTES:
+        return warn(
+            "store",
+            f"{path}: {free / 1e6:.0f} MB left on that disk",
+            "make room, or set retention_days or retention_bytes",
+        )
+    owner = lock_owner(path)
+    if owner is not None:
+        return ok("store", f"{path}, in use by a server (process {owner or '?'})")
+    return None
+
+
+def _try(path: Path, durability: Durability) -> Finding:
+    """Commits to a store that is made beside the real one, and removes it."""
+    with tempfile.TemporaryDirectory(
+        prefix=".wsserver-doctor-", dir=_nearest_folder(path)
+    ) as folder:
+        seconds = anyio.run(_commit_seconds, Path(folder) / "try.db", durability)
+    state = "can be written" if path.exists() else "can be made"
+    says = f"{path} {state}, {seconds * 1000:.1f} ms a commit"
+    if seconds > SLOW_COMMIT_SECONDS:
+        return warn(
+            "store",
+            f"{says}, for which every token waits",
+            "put it on a local disk, or set durability = process",
+        )
+    return ok("store", says)
+
+
+async def _commit_seconds(file: Path, durability: Durability) -> float:
+    from wsserver.stores.sqlite import SqliteStore
+
+    tried = SqliteStore(file, durability=durability, boot=None)
+    try:
+        began = perf_counter()
+        for number in range(1, _COMMITS + 1):
+            await tried.commit([_write(number)], float(number))
+        return (perf_counter() - began) / _COMMITS
+    finally:
+        await tried.close()
+
+
+def _write(number: int) -> Write:
+    meta = Meta(epoch="try", head=number, oldest=1, live=False, state=b"")
+    entry = text_entry("delta", number, 1, "a word or two ")
+    return Write(key="doctor/try", meta=meta, entries=[entry])
+
+
+def _nearest_folder(path: Path) -> Path:
+    return next(folder for folder in path.parents if folder.exists())

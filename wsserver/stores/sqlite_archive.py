@@ -1,0 +1,162 @@
+"""A SQLite store as others than its server see it: what is in it, without changes.
+
+May be used while a server has the file open. Each statement is a read of its own
+and short, since one that lasts would keep the server from emptying its write-ahead
+log. Everything here blocks.
+"""
+
+import sqlite3
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from msgspec import Struct
+
+from wsserver.log.entry import Entry
+from wsserver.log.store import StoreError
+from wsserver.stores.sql import statement
+from wsserver.stores.sqlite_file import check_ours, explained
+from wsserver.stores.sqlite_read import read_entries
+
+_BUSY_SECONDS = 5.0
+_READ_BYTES = 262_144
+_PAGE = 200
+_SHOWN = 20  # of the conversations that a name may mean
+
+_CONVERSATIONS = statement("conversations")
+_NAMED = statement("conversations_named")
+
+
+class Kept(Struct, frozen=True, kw_only=True):
+    """What is kept of one conversation.
+
+    Attributes:
+        key: `SPACE/ID`.
+        epoch: Of its numbers.
+        oldest: The first number that is kept; `head + 1` when none is.
+        head: The last number.
+        bytes: The length of all that is kept.
+        live: Whether a turn ran or a message waited when it was written last.
+        written: When that was, in seconds since the epoch.
+    """
+
+    key: str
+    epoch: str
+    oldest: int
+    head: int
+    bytes: int
+    live: bool
+    written: float
+
+
+class Archive:
+    """An open file; close it after use."""
+
+    def __init__(self, path: Path) -> None:
+        """Opens a file that is there.
+
+        Raises:
+            StoreError: There is none, or it is no store.
+        """
+        self.path = path.expanduser().absolute()
+        if not self.path.exists():
+            raise StoreError(
+                f"{self.path}: there is no such file; name the server's with"
+                " `--store sqlite:PATH`"
+            )
+        try:
+            self._connection = sqlite3.connect(
+                f"file:{quote(str(self.path))}?mode=ro",
+                uri=True,
+                timeout=_BUSY_SECONDS,
+                isolation_level=None,
+            )
+            try:
+                check_ours(self._connection, self.path)
+            except BaseException:
+                self._connection.close()
+                raise
+        except sqlite3.Error as error:
+            raise explained(error, self.path) from error
+
+    def close(self) -> None:
+        """Lets go of the file."""
+        self._connection.close()
+
+    def conversations(self, space: str | None = None) -> Iterator[Kept]:
+        """Yields what is kept of each conversation, by their keys.
+
+        Args:
+            space: Only those of this one.
+
+        Raises:
+            StoreError: The file can't be read.
+        """
+        after = ""
+        while rows := self._fetch(
+            _CONVERSATIONS, {"after": after, "space": space, "limit": _PAGE}
+        ):
+            yield from map(_kept, rows)
+            after = rows[-1][0]
+
+    def find(self, name: str) -> Kept:
+        """Returns the conversation of a key, or of an id that only one space has.
+
+        Raises:
+            StoreError: There is none, or there are several; or the file can't be read.
+        """
+        rows = self._fetch(_NAMED, {"name": name, "limit": _SHOWN})
+        found = {kept.key: kept for kept in map(_kept, rows)}
+        if name in found:
+            return found[name]
+        if len(found) > 1:
+            keys = ", ".join(found)
+            raise StoreError(f"several spaces have {name}; say which: {keys}")
+        if found:
+            return found.popitem()[1]
+        raise StoreError(
+            f"{self.path} has no conversation {name}; `wsserver conversations list`"
+            " shows what it has"
+        )
+
+    def entries(self, kept: Kept) -> Iterator[Entry]:
+        """Yields the entries of a conversation up to the head that was found.
+
+        Raises:
+            StoreError: They can't be read, or retention dropped some meanwhile.
+        """
+        after = kept.oldest - 1
+        while after < kept.head:
+            try:
+                batch = read_entries(self._connection, kept.key, after, _READ_BYTES)
+            except sqlite3.Error as error:
+                raise explained(error, self.path) from error
+            if not batch or batch[0].first > after + 1:
+                raise StoreError(
+                    f"{kept.key} was shortened or deleted meanwhile; try again"
+                )
+            for entry in batch:
+                if entry.first > kept.head:
+                    return
+                yield entry.part(after, kept.head)
+                after = entry.seq
+
+    def _fetch(self, sql: str, values: Mapping[str, Any]) -> list[Any]:
+        try:
+            return self._connection.execute(sql, values).fetchall()
+        except sqlite3.Error as error:
+            raise explained(error, self.path) from error
+
+
+def _kept(row: tuple[Any, ...]) -> Kept:
+    key, epoch, head, oldest, live, written, size = row
+    return Kept(
+        key=key,
+        epoch=epoch,
+        oldest=oldest,
+        head=head,
+        bytes=size,
+        live=bool(live),
+        written=written,
+    )
