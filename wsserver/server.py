@@ -11,6 +11,7 @@ import structlog
 from wsserver import assembly
 from wsserver.auth.principal import Authority
 from wsserver.connections.connection import Connection
+from wsserver.connections.quotas import Quotas
 from wsserver.connections.settings import ConnectionSettings
 from wsserver.connections.transport import Handshake, Transport
 from wsserver.drain import drain
@@ -81,6 +82,7 @@ class Server:
         self._committer = committer
         self._authority = authority
         self._connection_settings = connection_settings
+        self._quotas = Quotas(connection_settings)
         self._metrics = metrics
         self._clock = clock
         self._listener = Listener(
@@ -145,6 +147,7 @@ class Server:
             handshake=handshake,
             directory=self._directory,
             authority=self._authority,
+            quotas=self._quotas,
             settings=self._connection_settings,
             metrics=self._metrics,
             wall=self._clock.wall,

@@ -177,6 +177,29 @@ class Settings(Struct, frozen=True, kw_only=True):
     max_connections: Annotated[
         Count, Meta(description="Client connections at a time.")
     ] = 10_000
+    max_address_connections: Annotated[
+        Count | None,
+        Meta(description="Of these from one address, other than this machine's."),
+    ] = 1_000
+    max_principal_connections: Annotated[
+        Count | None,
+        Meta(description="Of these of one principal, where there are credentials."),
+    ] = 1_000
+    trusted_proxies: Annotated[
+        tuple[Text, ...],
+        Meta(
+            description="Addresses or networks of proxies whose X-Forwarded-For is"
+            " believed, such as 127.0.0.1."
+        ),
+    ] = ()
+    max_frames_per_second: Annotated[
+        Count,
+        Meta(description="Frames from one connection, on average; 5 times that once."),
+    ] = 100
+    max_principal_frames_per_second: Annotated[
+        Count | None,
+        Meta(description="The same of one principal, where there are credentials."),
+    ] = 1_000
     max_conversations: Annotated[
         Count, Meta(description="Open conversations on one connection.")
     ] = 128
