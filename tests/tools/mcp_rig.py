@@ -27,7 +27,7 @@ def context(progress: Callable[[], None] = lambda: None) -> ToolContext:
 
 async def until(true: Callable[[], Any], seconds: float = WAIT_SECONDS) -> None:
     with anyio.fail_after(seconds):
-        while not true():  # noqa: ASYNC110 - what it waits for has no event
+        while not true():
             await anyio.sleep(0.01)
 
 

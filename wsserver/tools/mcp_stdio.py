@@ -30,8 +30,8 @@ MOST_MESSAGE_BYTES = 4 * 2**20
 MOST_UNREAD = 64
 """Messages that a server has not read before the next one waits."""
 
-_END_SECONDS = 0.4
-"""For each of: the end of its input, SIGTERM, SIGKILL."""
+_END_SECONDS = 0.25
+"""For each of: the end of its input, SIGTERM, SIGKILL. All are part of a drain."""
 
 _LINE_BYTES = 2000
 _LINES_SHOWN = 5
