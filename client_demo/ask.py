@@ -5,6 +5,7 @@ import signal
 import sys
 
 import anyio
+from anyio.abc import TaskGroup
 
 from client_demo.client import connect
 from client_demo.control_characters import without_controls
@@ -44,9 +45,9 @@ async def ask(
             chat = await client.open(conversation, model=model)
             turn = chat.send(prompt)
             async with task_group() as tasks:
-                tasks.start_soon(_stop_on_signal, turn)
+                tasks.start_soon(_obey_signals, turn, tasks)
                 await _print(turn, as_json=as_json)
-            return _verdict(turn, await turn.wait())
+            return _verdict(turn)
     except ClientError as error:
         _complain(str(error))
     except BrokenPipeError:
@@ -70,13 +71,20 @@ async def _print(turn: Turn, *, as_json: bool) -> None:
         out.flush()
 
 
-async def _stop_on_signal(turn: Turn) -> None:
+async def _obey_signals(turn: Turn, tasks: TaskGroup) -> None:
+    """Stops the answer at the first signal, and does not wait at the second."""
     with anyio.open_signal_receiver(signal.SIGINT) as signals:
-        async for _ in signals:
-            await turn.interrupt()
+        await anext(signals)
+        tasks.start_soon(turn.interrupt)
+        await anext(signals)
+        tasks.cancel_scope.cancel()
 
 
-def _verdict(turn: Turn, done: DoneEvent) -> int:
+def _verdict(turn: Turn) -> int:
+    done = turn.done
+    if done is None:
+        _complain("interrupted before the server said how it ended")
+        return INCOMPLETE
     if turn.view is not None and turn.view.proven is False:
         _complain("the text received is not the text that the server keeps")
         return FAILED

@@ -120,10 +120,14 @@ class LiveMarkdown:
     def _print(self, source: str) -> None:
         if not source.strip():
             return
-        if self._printed:
-            self._console.print()
-        self._printed = True
-        self._console.print(Markdown(source))
+        # All in one write: else the block would be seen twice, or not at all.
+        with self._console:
+            if self._live.is_started:
+                self._live.refresh()
+            if self._printed:
+                self._console.print()
+            self._printed = True
+            self._console.print(Markdown(source))
 
     def _render(self) -> Group:
         rows = max(1, self._console.height - 3)

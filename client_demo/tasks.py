@@ -16,14 +16,15 @@ async def task_group() -> AsyncGenerator[TaskGroup]:
     """Opens a task group that is cancelled when its block ends.
 
     Raises:
-        Exception: What the block or a task raised; a group where several did.
+        Exception: What the block or a task raised; a group where they raised
+            several.
     """
     try:
         async with anyio.create_task_group() as tasks:
             yield tasks
             tasks.cancel_scope.cancel()
     except BaseExceptionGroup as group:
-        if len(group.exceptions) == 1:
-            error = group.exceptions[0]
+        error = group.exceptions[0]
+        if all(other is error for other in group.exceptions):
             raise error from error.__cause__
         raise

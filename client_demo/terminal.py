@@ -7,6 +7,7 @@ import signal
 import sys
 
 import anyio
+from anyio.abc import TaskGroup
 from rich.console import Console
 from rich.markdown import Markdown
 from rich.text import Text
@@ -73,7 +74,7 @@ class Terminal:
                 chat = await client.open(conversation, model=model)
                 self._say(f"conversation {chat.conversation}")
                 async with task_group() as tasks:
-                    tasks.start_soon(self._obey_signals, tasks.cancel_scope)
+                    tasks.start_soon(self._obey_signals, tasks)
                     await self._converse(chat)
         except ClientError as error:
             self._warn(str(error))
@@ -109,14 +110,17 @@ class Terminal:
                 await self._follow(chat, chat.send(line), "")
             self._ask()
 
-    async def _obey_signals(self, everything: anyio.CancelScope) -> None:
+    async def _obey_signals(self, tasks: TaskGroup) -> None:
+        """Stops the answer; leaves at the prompt, or where the answer goes on."""
+        stopped: Turn | None = None
         with anyio.open_signal_receiver(signal.SIGINT) as signals:
             async for _ in signals:
-                if self._turn is None:
+                if self._turn is None or self._turn is stopped:
                     self._console.print()
-                    everything.cancel()
+                    tasks.cancel_scope.cancel()
                     return
-                await self._turn.interrupt()
+                stopped = self._turn
+                tasks.start_soon(stopped.interrupt)
 
     async def _follow(self, chat: Chat, turn: Turn, so_far: str) -> None:
         """Shows a turn until it ends."""

@@ -57,7 +57,7 @@ ERRORS = _catalogue(
     ("too_large", "both", False, "Something is larger than the limit that the message names.", "Send less."),
     ("too_many_conversations", "command", False, "The connection has its limit of conversations open.", "Close one first."),
     ("too_many_turns", "command", True, "The principal has its limit of turns running.", "Wait for a `done`, then send again under the same id."),
-    ("rate_limited", "command", True, "Too many frames in too short a time.", "Wait `retry_after_ms`, then send again under the same id."),
+    ("rate_limited", "command", True, "Too many frames in too short a time, or too many connections.", "Wait `retry_after_ms`, then send again under the same id."),
     ("idempotency_conflict", "command", False, "The id was used for another content.", "Use a new id for each command."),
     ("draining", "command", True, "The server is about to stop and starts no turns.", "Reconnect, then send again under the same id."),
     ("store_unavailable", "both", True, "The log can't be written at the moment.", "Send again later under the same id."),
@@ -129,7 +129,7 @@ CLOSES: dict[CloseCode, CloseMeaning] = {
         (CloseCode.NO_HELLO, "No `hello` came in time.", "Send `hello` first, within 5 s."),
         (CloseCode.DEAD, "No byte came in and none drained for too long.", "Reconnect and open with the cursors."),
         (CloseCode.SLOW, "Something was due and nothing drained for too long.", "Read faster, then open with the cursors."),
-        (CloseCode.RATE, "Too many frames came, even after `rate_limited`.", "Send less often."),
+        (CloseCode.RATE, "Too many frames came, even after `rate_limited`, or the principal has too many connections.", "Send less often; close connections that are not needed."),
         (CloseCode.DRAINED, "This server has drained; another one is ready.", "Reconnect and open with the cursors."),
     )
 }  # fmt: skip

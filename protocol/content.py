@@ -120,8 +120,8 @@ class ServerInfo(Struct, frozen=True, kw_only=True):
     version: str
 
 
-class Limits(Struct, frozen=True, kw_only=True):
-    """What the server takes; announced in `welcome`.
+class Limits(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What the server takes; announced in `welcome`. What is absent has no limit.
 
     Attributes:
         frame_bytes: The longest frame in either direction.
@@ -131,6 +131,15 @@ class Limits(Struct, frozen=True, kw_only=True):
         pending_tools: Tool calls that may be open in one turn.
         tool_output_bytes: The longest output of a tool.
         idempotency_s: How long command ids are remembered at the least.
+        depth: Lists and objects that may stand in each other.
+        turn_bytes: The text of one turn.
+        tool_rounds: Model calls that tools may cause in one turn.
+        frames_per_second: Frames of one connection, on average.
+        frames_burst: Frames of one connection at once.
+        principal_frames_per_second: Frames of all connections of one principal, on
+            average.
+        principal_connections: Connections of one principal.
+        address_connections: Connections from one address.
     """
 
     frame_bytes: int
@@ -140,6 +149,14 @@ class Limits(Struct, frozen=True, kw_only=True):
     pending_tools: int
     tool_output_bytes: int
     idempotency_s: int
+    depth: int | None = None
+    turn_bytes: int | None = None
+    tool_rounds: int | None = None
+    frames_per_second: int | None = None
+    frames_burst: int | None = None
+    principal_frames_per_second: int | None = None
+    principal_connections: int | None = None
+    address_connections: int | None = None
 
 
 class TextProof(Struct, frozen=True, kw_only=True):

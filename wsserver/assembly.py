@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import structlog
 
+from protocol.codec import MAX_DEPTH
 from protocol.content import Limits, ServerInfo
 from wsserver import __version__
 from wsserver.auth.either import EitherAuthority
@@ -21,6 +22,7 @@ from wsserver.engine.tools import ToolTimes
 from wsserver.engine.turn import TurnLimits
 from wsserver.settings import Settings
 from wsserver.sources import SettingsError
+from wsserver.transports.addresses import read_networks
 from wsserver.transports.listener import Endpoint
 from wsserver.turns.directory import Retention
 from wsserver.turns.services import ConversationLimits, Models
@@ -30,6 +32,9 @@ if TYPE_CHECKING:
 
 FRAME_OVERHEAD_BYTES = 2_048
 """Of a frame, what is not its content."""
+
+BURST = 5
+"""Of frames, so many seconds' worth may come at once."""
 
 IDEMPOTENCY_SECONDS = 86_400
 DAY_SECONDS = 86_400.0
@@ -70,6 +75,12 @@ def retention(settings: Settings) -> Retention:
 
 def connection_settings(settings: Settings, models: Models) -> ConnectionSettings:
     """Returns what connections may take, and what `welcome` says of it."""
+    # Without credentials everybody is the same principal.
+    principal_frames, principal_connections = (
+        (settings.max_principal_frames_per_second, settings.max_principal_connections)
+        if settings.has_credentials
+        else (None, None)
+    )
     return ConnectionSettings(
         server=ServerInfo(name="wsserver", version=__version__),
         models=tuple(models.names()),
@@ -81,7 +92,20 @@ def connection_settings(settings: Settings, models: Models) -> ConnectionSetting
             pending_tools=settings.max_pending_tools,
             tool_output_bytes=settings.max_tool_output_bytes,
             idempotency_s=IDEMPOTENCY_SECONDS,
+            depth=MAX_DEPTH,
+            turn_bytes=settings.max_turn_bytes,
+            tool_rounds=settings.max_tool_rounds,
+            frames_per_second=settings.max_frames_per_second,
+            frames_burst=BURST * settings.max_frames_per_second,
+            principal_frames_per_second=principal_frames,
+            principal_connections=principal_connections,
+            address_connections=settings.max_address_connections,
         ),
+        frames_per_second=settings.max_frames_per_second,
+        frames_burst=BURST * settings.max_frames_per_second,
+        principal_connections=principal_connections,
+        principal_frames_per_second=principal_frames,
+        principal_frames_burst=BURST * (principal_frames or 0),
         hello_seconds=settings.hello_timeout_seconds,
         heartbeat_seconds=settings.heartbeat_seconds,
         dead_after_seconds=settings.dead_after_seconds,
@@ -94,8 +118,14 @@ def endpoint(settings: Settings) -> Endpoint:
     """Returns where to listen.
 
     Raises:
-        SettingsError: The certificate can't be used.
+        SettingsError: The certificate can't be used, or a proxy has no such address.
     """
+    try:
+        proxies = read_networks(settings.trusted_proxies)
+    except ValueError as error:
+        raise SettingsError(
+            f"trusted_proxies: {error}; use addresses, and networks such as 10.0.0.0/8"
+        ) from None
     tls = None
     if settings.tls_cert_file is not None:
         tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
@@ -111,6 +141,8 @@ def endpoint(settings: Settings) -> Endpoint:
         port=settings.port,
         max_frame_bytes=settings.max_frame_bytes,
         max_connections=settings.max_connections,
+        max_address_connections=settings.max_address_connections,
+        trusted_proxies=proxies,
         ping_seconds=settings.heartbeat_seconds,
         tls=tls,
     )

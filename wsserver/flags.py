@@ -9,14 +9,14 @@ from typing import Annotated, Any, cast
 import msgspec
 import typer
 
-from wsserver.settings import SECRETS
+from wsserver.settings import SECRETS, TABLES
 from wsserver.sources import FIELDS, Loaded, load
 
 Load = Callable[[], Loaded]
 """Reads the settings of all sources; raises `SettingsError`."""
 
 _ALIASES = {"local_model_path": ["--model-path"]}
-_NO_FLAGS = SECRETS | {"models"}
+_NO_FLAGS = SECRETS | TABLES
 
 
 def with_flags(

@@ -11,12 +11,14 @@ import structlog
 from wsserver import assembly
 from wsserver.auth.principal import Authority
 from wsserver.connections.connection import Connection
+from wsserver.connections.quotas import Quotas
 from wsserver.connections.settings import ConnectionSettings
 from wsserver.connections.transport import Handshake, Transport
 from wsserver.drain import drain
 from wsserver.log.committer import Committer
 from wsserver.log.store import Store, StoreError
 from wsserver.metrics import Metrics
+from wsserver.server_tools import load_tools
 from wsserver.settings import Settings
 from wsserver.sources import SettingsError
 from wsserver.stores.open import default_path, open_store
@@ -81,6 +83,7 @@ class Server:
         self._committer = committer
         self._authority = authority
         self._connection_settings = connection_settings
+        self._quotas = Quotas(connection_settings)
         self._metrics = metrics
         self._clock = clock
         self._listener = Listener(
@@ -145,6 +148,7 @@ class Server:
             handshake=handshake,
             directory=self._directory,
             authority=self._authority,
+            quotas=self._quotas,
             settings=self._connection_settings,
             metrics=self._metrics,
             wall=self._clock.wall,
@@ -185,6 +189,7 @@ async def serving(settings: Settings) -> AsyncGenerator[Server]:
         stack.push_async_callback(store.close)
         upstreams = await stack.enter_async_context(open_upstreams(settings))
         models = await upstreams.table()
+        tools = await load_tools(settings, os.environ)
         tasks = await stack.enter_async_context(anyio.create_task_group())
         committer = Committer(
             store,
@@ -199,6 +204,7 @@ async def serving(settings: Settings) -> AsyncGenerator[Server]:
             clock=clock,
             tasks=tasks,
             failing=lambda: committer.failing,
+            server_tools=tools.registry,
         )
         directory = Directory(store, committer, services, assembly.retention(settings))
         server = Server(
@@ -213,6 +219,8 @@ async def serving(settings: Settings) -> AsyncGenerator[Server]:
         )
         tasks.start_soon(committer.run)
         tasks.start_soon(authority.run)
+        for mcp_server in tools.servers:
+            tasks.start_soon(mcp_server.supervise)
         tasks.start_soon(_observe, metrics, directory)
         tasks.start_soon(_retain, directory)
         try:

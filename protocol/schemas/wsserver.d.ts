@@ -547,7 +547,7 @@ export interface ServerInfo {
   version: string;
 }
 
-/** What the server takes; announced in `welcome`. */
+/** What the server takes; announced in `welcome`. What is absent has no limit. */
 export interface Limits {
   /** The longest frame in either direction. */
   frame_bytes: number;
@@ -563,6 +563,22 @@ export interface Limits {
   tool_output_bytes: number;
   /** How long command ids are remembered at the least. */
   idempotency_s: number;
+  /** Lists and objects that may stand in each other. */
+  depth?: number;
+  /** The text of one turn. */
+  turn_bytes?: number;
+  /** Model calls that tools may cause in one turn. */
+  tool_rounds?: number;
+  /** Frames of one connection, on average. */
+  frames_per_second?: number;
+  /** Frames of one connection at once. */
+  frames_burst?: number;
+  /** Frames of all connections of one principal, on average. */
+  principal_frames_per_second?: number;
+  /** Connections of one principal. */
+  principal_connections?: number;
+  /** Connections from one address. */
+  address_connections?: number;
 }
 
 /** Answers the command whose id is `re`; members depend on the command. */

@@ -152,6 +152,19 @@ async def test_ctrl_c_stops_the_answer_at_what_was_shown(
     assert shown() == "half \n"
 
 
+async def test_a_second_ctrl_c_waits_for_nobody(
+    server: Double, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async def serve() -> None:
+        await begin(server)
+        signal.raise_signal(signal.SIGINT)
+        await server.peer.command("interrupt")
+        signal.raise_signal(signal.SIGINT)
+
+    assert await both(asking(server), serve) == 3
+    assert "before the server said" in capsys.readouterr().err
+
+
 async def test_ask_without_a_server(capsys: pytest.CaptureFixture[str]) -> None:
     async with double() as server:
         run = asking(server)

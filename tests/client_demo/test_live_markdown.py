@@ -109,3 +109,20 @@ def test_the_cost_of_a_piece_does_not_grow_with_the_answer() -> None:
             live.feed(f"Paragraph {number}\n\n")
             assert len(live._open_block) < 40
     assert len(re.findall("Paragraph", output(grown))) == 400
+
+
+def test_a_block_is_never_on_the_screen_twice() -> None:
+    class Writes(io.StringIO):
+        def write(self, text: str) -> int:
+            writes.append(text)
+            return super().write(text)
+
+    writes: list[str] = []
+    shown = Console(file=Writes(), width=60, height=12, force_terminal=True)
+    with LiveMarkdown(shown, refreshes_per_second=0) as live:
+        live.feed("only once")
+        live._live.refresh()
+        writes.clear()
+        live.end_block()
+        assert len(writes) == 1
+        assert writes[0].count("only once") == 1

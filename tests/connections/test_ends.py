@@ -13,6 +13,7 @@ from tests.fakes.rig import rig
 from tests.fakes.scripted import ScriptedProvider, says
 from wsserver.auth.open import LOCAL, OpenAuthority
 from wsserver.connections.connection import Connection
+from wsserver.connections.quotas import Quotas
 from wsserver.connections.transport import Handshake
 
 
@@ -301,6 +302,7 @@ def made(r: Any, wire: Wire, **members: Any) -> Connection:
         handshake=Handshake(peer="test"),
         authority=OpenAuthority(),
         directory=r.directory,
+        quotas=Quotas(SETTINGS),
         settings=SETTINGS,
         metrics=members.get("metrics", Counts()),
         wall=r.services.clock.wall,

@@ -13,6 +13,7 @@ from tests.fakes.rig import NoMetrics, Rig
 from wsserver.auth.open import OpenAuthority
 from wsserver.auth.principal import Authority, Principal, UnauthorizedError
 from wsserver.connections.connection import Connection
+from wsserver.connections.quotas import Quotas
 from wsserver.connections.settings import ConnectionSettings
 from wsserver.connections.transport import Handshake, TransportClosed
 
@@ -229,6 +230,7 @@ async def connected(
     authority: Authority | None = None,
     handshake: Handshake | None = None,
     metrics: Any = None,
+    quotas: Quotas | None = None,
     name: str = "conn1",
     wall: Callable[[], float] | None = None,
     hello: bool = True,
@@ -241,6 +243,7 @@ async def connected(
         handshake=handshake or Handshake(peer="test"),
         authority=authority or OpenAuthority(),
         directory=r.directory,
+        quotas=Quotas(settings) if quotas is None else quotas,
         settings=settings,
         metrics=metrics or NoMetrics(),
         wall=wall or r.services.clock.wall,

@@ -149,7 +149,7 @@ async def events(conversation: Conversation) -> list[Any]:
 async def done(conversation: Conversation) -> DoneEvent:
     """Waits until no turn runs; returns the last `done`."""
     with anyio.fail_after(1000):
-        while conversation.state.live:  # noqa: ASYNC110 - in virtual time
+        while conversation.state.live:
             await anyio.sleep(0.001)
     found = [
         event for event in await events(conversation) if isinstance(event, DoneEvent)

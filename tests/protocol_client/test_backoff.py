@@ -36,6 +36,6 @@ def test_only_a_stable_period_starts_over() -> None:
 def test_five_hundred_clients_of_one_server_spread() -> None:
     bins: Counter[int] = Counter()
     for seed in range(500):
-        backoff = Backoff(random=Random(seed).random)  # noqa: S311
+        backoff = Backoff(random=Random(seed).random)
         bins[int(backoff.delay_s(at_least_s=1) * 10)] += 1
     assert max(bins.values()) <= 50, "more than 10 % in the same 100 ms"

@@ -123,7 +123,7 @@ def kind(event: LogEvent) -> str:
 async def until(holds: Callable[[], bool]) -> None:
     """Waits until something holds; virtual time passes meanwhile."""
     with anyio.fail_after(100_000):
-        while not holds():  # noqa: ASYNC110 - in virtual time
+        while not holds():
             await anyio.sleep(0.001)
 
 

@@ -23,6 +23,7 @@ from wsserver.connections.errors import error_frame, log_unforeseen
 from wsserver.connections.fetcher import Fetcher
 from wsserver.connections.lane import ControlLane
 from wsserver.connections.metrics import ConnectionMetrics
+from wsserver.connections.quotas import Quotas
 from wsserver.connections.reader import Reader
 from wsserver.connections.session import Session
 from wsserver.connections.settings import ConnectionSettings
@@ -53,6 +54,7 @@ class Connection:
         handshake: Handshake,
         authority: Authority,
         directory: Directory,
+        quotas: Quotas,
         settings: ConnectionSettings,
         metrics: ConnectionMetrics,
         wall: Callable[[], float],
@@ -66,6 +68,7 @@ class Connection:
             handshake: What is known of the peer.
             authority: Says who the client is and what it may do.
             directory: Where conversations are.
+            quotas: What connections of one principal share.
             settings: Limits and times.
             metrics: Counts.
             wall: Returns seconds since the epoch.
@@ -85,7 +88,7 @@ class Connection:
         self._by_peer = False
         self._look = anyio.Event()
         self._deadlines = Deadlines(settings, anyio.current_time())
-        self._session = Session(connection, handshake, authority, wall)
+        self._session = Session(connection, handshake, authority, quotas, wall)
         fetcher = Fetcher(self._tasks)
         self._writer = Writer(
             transport,
@@ -137,6 +140,7 @@ class Connection:
                 await self._serve()
             finally:
                 self._writer.gates.clear()
+                self._session.leave()
                 try:
                     self._views.clear()
                 finally:

@@ -27,6 +27,13 @@ ACK_COST = 0.1
 """A client may acknowledge each frame it gets: they cost less than commands, and
 are taken even when they come too early, since a window may wait for them."""
 
+_TURNED_AWAY = {
+    "unsupported_protocol": CloseCode.NO_COMMON_VERSION,
+    "unauthorized": CloseCode.UNAUTHORIZED,
+    "forbidden": CloseCode.FORBIDDEN,
+    "rate_limited": CloseCode.RATE,
+}
+
 log = structlog.get_logger(__name__)
 
 End = Callable[[CloseCode, str], None]
@@ -93,7 +100,7 @@ class Reader:
         try:
             self._session.check_version()
         except CommandError as error:
-            self._turn_away(error, CloseCode.NO_COMMON_VERSION)
+            self._turn_away(error)
             return
         while True:
             for _ in range(FRAMES_AT_A_TIME):
@@ -129,7 +136,7 @@ class Reader:
 
     def _too_early(self, now: float, cost: float) -> float | None:
         """Returns by how many seconds; None when the client goes on regardless."""
-        early_seconds = self._frames.take(now, cost)
+        early_seconds = self._frames.take(now, cost) or self._session.take(now, cost)
         if early_seconds and self._refusals.take(now, cost):
             self._give_up(CloseCode.RATE, "too many frames")
             return None
@@ -144,20 +151,18 @@ class Reader:
         self._heard()
         try:
             await self._session.hello(frame)
-        except CommandError as error:
-            self._turn_away(error, CloseCode.NO_COMMON_VERSION)
         except UnauthorizedError as error:
             log.info("unauthorized", about=str(error))
-            self._turn_away(error, CloseCode.UNAUTHORIZED)
-        except ForbiddenError as error:
-            self._turn_away(error, CloseCode.FORBIDDEN)
+            self._turn_away(error)
+        except (CommandError, ForbiddenError) as error:
+            self._turn_away(error)
         else:
             self._welcome()
 
-    def _turn_away(self, error: Exception, code: CloseCode) -> None:
+    def _turn_away(self, error: Exception) -> None:
         body = error_body(error)
         self._refuse(body, None)
-        self._give_up(code, body.code)
+        self._give_up(_TURNED_AWAY[body.code], body.code)
 
     def _give_up(self, code: CloseCode, reason: str) -> None:
         self._over = True

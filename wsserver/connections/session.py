@@ -2,6 +2,8 @@
 
 from collections.abc import Callable
 
+import anyio
+
 from protocol.commands import Hello
 from protocol.content import ErrorBody
 from protocol.ids import VERSION
@@ -12,6 +14,7 @@ from wsserver.auth.principal import (
     UnauthorizedError,
     Verb,
 )
+from wsserver.connections.quotas import Quotas, Share
 from wsserver.connections.transport import Handshake
 from wsserver.turns.errors import CommandError, refusal
 
@@ -29,6 +32,7 @@ class Session:
         connection: str,
         handshake: Handshake,
         authority: Authority,
+        quotas: Quotas,
         wall: Callable[[], float],
     ) -> None:
         """Begins with nobody; `wall` returns seconds since the epoch."""
@@ -37,6 +41,8 @@ class Session:
         self._handshake = handshake
         self._authority = authority
         self._wall = wall
+        self._quotas = quotas
+        self._share: Share | None = None
         self._principal: Principal | None = None
 
     @property
@@ -67,22 +73,38 @@ class Session:
             raise _unsupported()
 
     async def hello(self, frame: Hello) -> None:
-        """Believes the client, or not.
+        """Believes the client, or not; if so, `leave` has to follow.
 
         A token in the frame goes before one of the handshake.
 
         Raises:
-            CommandError: `unsupported_protocol`.
+            CommandError: `unsupported_protocol`, or `rate_limited`: its principal
+                has too many connections.
             UnauthorizedError: The credentials are no good.
             ForbiddenError: They are, but not for this.
         """
         if frame.protocol != VERSION:
             raise _unsupported()
         token = self._handshake.token if frame.token is None else frame.token
-        self._principal = await self._authenticate(token)
+        principal = await self._authenticate(token)
+        self._share = self._quotas.join(principal.space, anyio.current_time())
+        self._principal = principal
         if frame.client is not None:
             version = frame.client.version
             self.client = frame.client.name + (f" {version}" if version else "")
+
+    def leave(self) -> None:
+        """Ends it; harmless when nobody was believed."""
+        if self._share is not None:
+            self._quotas.leave(self.principal.space, anyio.current_time())
+            self._share = None
+
+    def take(self, now: float, cost: float) -> float:
+        """Takes what a frame costs of all that the principal may send.
+
+        Returns 0, or by how many seconds the frame is too early.
+        """
+        return 0.0 if self._share is None else self._share.take(now, cost)
 
     async def refresh(self, token: str) -> None:
         """Takes new credentials of the same principal.

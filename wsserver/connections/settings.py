@@ -28,6 +28,10 @@ class ConnectionSettings(Struct, frozen=True, kw_only=True):
             more than this: little enough that a control frame is not held up.
         frames_per_second: Frames that a client may send on average.
         frames_burst: And at once.
+        principal_connections: Connections of one space; None for no limit.
+        principal_frames_per_second: Frames that all connections of one space may
+            send together on average; None for no limit.
+        principal_frames_burst: And at once.
         refusals_per_second: Frames beyond that which are refused before the
             connection is closed, on average.
         refusals_burst: And at once.
@@ -51,6 +55,9 @@ class ConnectionSettings(Struct, frozen=True, kw_only=True):
     high_water_bytes: int = 65_536
     frames_per_second: float = 100.0
     frames_burst: int = 500
+    principal_connections: int | None = None
+    principal_frames_per_second: float | None = None
+    principal_frames_burst: int = 5_000
     refusals_per_second: float = 20.0
     refusals_burst: int = 500
     bad_frames: int = 100

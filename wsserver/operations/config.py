@@ -11,7 +11,7 @@ from wsserver import assembly
 from wsserver.auth.keys import KeyAuthority, KeysError
 from wsserver.flags import Load
 from wsserver.operations.findings import Finding, fail, ok, warn
-from wsserver.settings import SECRETS, Settings
+from wsserver.settings import SECRETS, TABLES, Settings
 from wsserver.sources import (
     CONFIG_VARIABLE,
     DEFAULT,
@@ -136,9 +136,11 @@ def variables(loaded: Loaded) -> str:
     """
     lines: list[str] = []
     for name, field in FIELDS.items():
-        if name == "models":
-            continue
         value: object = getattr(loaded.settings, name)
+        if name in TABLES:
+            if value:
+                lines += [f"# {name}: only in a file; {CONFIG_VARIABLE} names it"]
+            continue
         variable = _FOREIGN.get(name, PREFIX + name.upper())
         lines += [f"# {_description(field.type)}"]
         if name in SECRETS:
@@ -146,8 +148,6 @@ def variables(loaded: Loaded) -> str:
             continue
         by_default = loaded.origins[name] == DEFAULT
         lines += [f"{'#' if by_default else ''}{variable}={_written(value)}"]
-    if loaded.settings.models:
-        lines += [f"# models: only in a file; {CONFIG_VARIABLE} names it"]
     return "\n".join(lines) + "\n"
 
 

@@ -42,7 +42,7 @@ def judge_open_files(limit: int | None, settings: Settings) -> Finding:
         f"{limit} allowed, but up to {needed} needed: each client and each model call"
         " is one",
         "allow more (LimitNOFILE= in systemd, --ulimit nofile= for containers), or set"
-        f" max_connections below {max(1, limit - needed + settings.max_connections)}",
+        f" max_connections to {max(1, limit - needed + settings.max_connections)} or less",
     )
 
 

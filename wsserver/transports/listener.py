@@ -11,11 +11,13 @@ from typing import Any, cast
 import structlog
 from msgspec import Struct
 from websockets.asyncio.server import Server, ServerConnection, serve
+from websockets.datastructures import Headers
 from websockets.http11 import Request, Response
 from websockets.typing import Subprotocol
 
 from protocol.ids import SUBPROTOCOL
 from wsserver.connections.transport import Handshake, Transport
+from wsserver.transports.addresses import AddressCounts, Network, client_address
 from wsserver.transports.handshake import Admission, RefusedError, read_handshake
 from wsserver.transports.http import CHAT_PATH, PROBES, Site, respond, upgrade_required
 from wsserver.transports.websocket import (
@@ -47,6 +49,9 @@ class Endpoint(Struct, frozen=True, kw_only=True):
         port: The port; 0 takes a free one.
         max_frame_bytes: The product's own limit for frames.
         max_connections: Handshakes beyond so many connections are refused.
+        max_address_connections: Handshakes beyond so many connections of one
+            address are refused; None for no limit.
+        trusted_proxies: Whose `X-Forwarded-For` is believed.
         ping_seconds: How often peers are asked for a sign of life.
         tls: Certificate and key; None for no TLS.
     """
@@ -55,6 +60,8 @@ class Endpoint(Struct, frozen=True, kw_only=True):
     port: int
     max_frame_bytes: int
     max_connections: int
+    max_address_connections: int | None = None
+    trusted_proxies: tuple[Network, ...] = ()
     ping_seconds: float = 20.0
     tls: ssl.SSLContext | None = None
 
@@ -87,6 +94,8 @@ class Listener:
         self._handler = handler
         self._refusing = refusing
         self._live = set[WebSocket]()
+        self._addresses = AddressCounts(endpoint.max_address_connections)
+        self._counted: dict[WebSocket, str] = {}
         self._server: Server | None = None
         self._stopped = False
 
@@ -138,7 +147,7 @@ class Listener:
             WebSocket,
             max_buffered_bytes=_BUFFERED_FRAMES * self._endpoint.max_frame_bytes,
             made=self._connected,
-            lost=self._live.discard,
+            lost=self._lost,
         )
 
     def _connected(self, connection: WebSocket) -> None:
@@ -146,6 +155,12 @@ class Listener:
         if self._stopped:
             # It was accepted just before, and gets here just after.
             connection.abort()
+
+    def _lost(self, connection: WebSocket) -> None:
+        self._live.discard(connection)
+        address = self._counted.pop(connection, None)
+        if address is not None:
+            self._addresses.leave(address)
 
     async def _serve(self, connection: ServerConnection) -> None:
         assert isinstance(connection, WebSocket), "create_connection makes them"
@@ -165,20 +180,45 @@ class Listener:
             if "Upgrade" not in request.headers:
                 return upgrade_required()
             self._admission.check_origin(request.headers)
-            connection.client = read_handshake(
-                request.headers, _address(connection.remote_address)
-            )
+            address, peer = self._origin(connection, request.headers)
+            connection.client = read_handshake(request.headers, peer)
         except RefusedError as refused:
             log.debug("refused", status=refused.status.value, about=refused.message)
             return respond(refused.status, refused.message)
+        return self._find_room(connection, address)
+
+    def _find_room(self, connection: WebSocket, address: str) -> Response | None:
+        """Counts a client in; else returns what it is told."""
         reason = self._refusing()
         if reason is None and len(self._live) > self._endpoint.max_connections:
             reason = "all connections are taken"
         if reason is not None:
-            response = respond(HTTPStatus.SERVICE_UNAVAILABLE, reason)
-            response.headers["Retry-After"] = "5"
-            return response
+            return _come_back(HTTPStatus.SERVICE_UNAVAILABLE, reason)
+        if connection in self._live:  # else nobody would count it out
+            if not self._addresses.enter(address):
+                reason = "too many connections are open from this address"
+                log.debug("refused", status=429, about=reason)
+                return _come_back(HTTPStatus.TOO_MANY_REQUESTS, reason)
+            self._counted[connection] = address
         return None
+
+    def _origin(self, connection: WebSocket, headers: Headers) -> tuple[str, str]:
+        """Returns the client's address, and the peer as the log names it."""
+        remote = connection.remote_address
+        if not isinstance(remote, tuple):
+            return "", "unknown"  # it left before it was asked
+        host, port, *_ = cast("tuple[str, int]", remote)
+        forwarded = headers.get_all("X-Forwarded-For")
+        address = client_address(host, forwarded, self._endpoint.trusted_proxies)
+        if address != host:
+            return address, address
+        return host, f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def _come_back(status: HTTPStatus, reason: str) -> Response:
+    response = respond(status, reason)
+    response.headers["Retry-After"] = "5"
+    return response
 
 
 def _select_subprotocol(
@@ -199,10 +239,3 @@ def _limit_unsent(listening: Any) -> None:
     option = getattr(socket, "TCP_NOTSENT_LOWAT", None)
     if option is not None:
         listening.setsockopt(socket.IPPROTO_TCP, option, _UNSENT_BYTES)
-
-
-def _address(address: object) -> str:
-    if not isinstance(address, tuple):
-        return "unknown"  # it left before it was asked
-    host, port, *_ = cast("tuple[str, int]", address)
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

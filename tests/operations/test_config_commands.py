@@ -1,0 +1,170 @@
+"""`wsserver config check` and `env`."""
+
+from pathlib import Path
+
+import orjson
+import pytest
+
+from tests.operations.conftest import Command
+from wsserver.settings import SECRETS, TABLES
+from wsserver.sources import FIELDS, load
+
+
+def statuses(out: str) -> list[tuple[str, str]]:
+    """Returns status and check of each line."""
+    return [(line.split()[0], line.split()[1]) for line in out.splitlines()]
+
+
+def test_what_a_server_would_start_with_is_ok(wsserver: Command) -> None:
+    ran = wsserver("config", "check", "--port", "7", WSSERVER_HOST="::1")
+
+    assert ran.code == 0
+    assert statuses(ran.out) == [
+        ("ok", w) for w in ("settings", "credentials", "models")
+    ]
+    assert "2 given" in ran.out
+
+
+def test_a_name_that_is_no_setting_is_a_warning(wsserver: Command) -> None:
+    ran = wsserver("config", "check", WSSERVER_PROT="1", WSSERVER_URL="a client's")
+
+    assert ran.code == 0
+    (warning,) = [line for line in ran.lines if line.startswith("warn")]
+    assert "WSSERVER_PROT: no such setting -> did you mean WSSERVER_PORT?" in warning
+
+
+@pytest.mark.parametrize(
+    ("flags", "failure"),
+    [
+        (
+            ["--port", "x"],
+            "settings      port: 'x' from --port can't be used -> expected",
+        ),
+        (["--config", "/nowhere"], "settings      config: /nowhere: No such file"),
+        (["--host", "192.0.2.7"], "no credentials are configured, so anyone"),
+        (["--auth-keys-file", "/nowhere"], "credentials   /nowhere: No such file"),
+        (
+            ["--tls-cert-file", "/nowhere", "--tls-key-file", "/nowhere"],
+            "tls           tls_cert_file: /nowhere and /nowhere are no certificate",
+        ),
+        (
+            ["--default-model", "m"],
+            "models        default_model: 'm' leads nowhere -> add",
+        ),
+        (
+            ["--model-path", "/nowhere"],
+            "models        local_model_path: there is no file",
+        ),
+        (
+            ["--openai-base-url", "x"],
+            "openai_base_url: 'x' is no HTTP URL -> write one",
+        ),
+        (
+            [
+                "--auth-jwt-key-file=/nowhere",
+                "--auth-jwt-audience=a",
+                "--auth-jwt-algorithms=RS256",
+            ],
+            "credentials   auth_jwt_key_file: /nowhere",
+        ),
+    ],
+)
+def test_what_would_stop_a_server_is_a_failure(
+    wsserver: Command, flags: list[str], failure: str
+) -> None:
+    ran = wsserver("config", "check", *flags)
+
+    assert (ran.code, ran.err) == (2, "")
+    (line,) = [line for line in ran.lines if line.startswith("fail")]
+    assert failure in line
+    assert " -> " in line
+
+
+def test_all_failures_are_told_at_once(wsserver: Command) -> None:
+    ran = wsserver(
+        "config", "check", "--auth-keys-file", "/nowhere", "--default-model", "m"
+    )
+
+    failures = [word for status, word in statuses(ran.out) if status == "fail"]
+    assert failures == ["credentials", "models"]
+
+
+def test_keys_that_can_be_guessed_or_read_are_warned_of(
+    wsserver: Command, tmp_path: Path
+) -> None:
+    keys = tmp_path / "keys"
+    keys.write_text("ann:short\n")
+    keys.chmod(0o644)
+
+    ran = wsserver("config", "check", "--auth-keys-file", str(keys))
+
+    assert ran.code == 0
+    assert statuses(ran.out)[1:4] == [
+        ("ok", "credentials"),
+        ("warn", "credentials"),
+        ("warn", "credentials"),
+    ]
+    assert "short\n" not in ran.out
+    assert "chmod 600" in ran.out
+
+
+def test_a_program_gets_json(wsserver: Command) -> None:
+    ran = wsserver("config", "check", "--json", "--port", "x")
+
+    assert ran.code == 2
+    (finding,) = map(orjson.loads, ran.lines)
+    assert finding["status"] == "fail"
+    assert finding["check"] == "settings"
+
+
+def test_a_local_model_is_looked_for_but_not_started(
+    wsserver: Command, tmp_path: Path
+) -> None:
+    weights = tmp_path / "m.gguf"
+    weights.write_bytes(b"no weights at all")
+
+    ran = wsserver("config", "check", "--model-path", str(weights))
+
+    assert ran.code == 0
+
+
+def test_the_variables_say_what_the_settings_say(
+    wsserver: Command, tmp_path: Path
+) -> None:
+    """What `env` prints, taken as an environment, gives the same settings."""
+    file = tmp_path / "w.toml"
+    file.write_text(
+        'port = 7\nallowed_origins = ["https://a.example", "https://b.example"]\n'
+        "retention_days = 1234567.25e-2\nhost = 'localhost'\n"
+    )
+    flags = ["--config", str(file), "--drain-seconds", "0.5", "--store", "sqlite:/a b"]
+
+    ran = wsserver("config", "env", *flags, OPENAI_API_KEY="sk-hush")
+
+    assert ran.code == 0
+    assert "hush" not in ran.out
+    assert "# OPENAI_API_KEY is set" in ran.out
+    given = [line for line in ran.lines if not line.startswith("#")]
+    assert len(given) == 6
+    as_environ = dict(line.split("=", 1) for line in given)
+    again = load(flags={}, environ=as_environ)
+    asked = load(
+        flags={"drain_seconds": "0.5", "store": "sqlite:/a b"},
+        environ={},
+        config=file,
+    )
+    assert again.settings == asked.settings
+    assert again.warnings == ()
+
+
+def test_each_setting_has_its_variable_and_the_defaults_hold(wsserver: Command) -> None:
+    ran = wsserver("config", "env")
+
+    assert [line for line in ran.lines if not line.startswith("#")] == []
+    commented = [line[1:] for line in ran.lines if not line.startswith("# ")]
+    as_environ = dict(line.split("=", 1) for line in commented)
+    assert len(as_environ) == len(set(FIELDS) - TABLES - SECRETS)
+    assert (
+        load(flags={}, environ=as_environ).settings
+        == load(flags={}, environ={}).settings
+    )

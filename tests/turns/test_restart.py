@@ -1,0 +1,274 @@
+"""What a crash left: every turn ends once, numbers go on, nothing waits in vain."""
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from copy import deepcopy
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from protocol.content import Tool
+from protocol.events import DoneEvent, ToolResultEvent, UsageEvent
+from tests.engine.story import check_prompt
+from tests.fakes.faulty import FaultyStore
+from tests.fakes.rig import ALICE, Rig, rig
+from tests.fakes.scripted import ScriptedProvider, Step, says
+from tests.turns.talk import Talk, VirtualClock, asks, call, kind, settled, talking
+from wsserver.engine.model import Reasoning, Text
+from wsserver.log.store import Store, StoreError
+from wsserver.stores.sqlite import SqliteStore
+
+TOOLS = [Tool(name="weather")]
+
+
+@asynccontextmanager
+async def restarted(store: Store, *scripts: list[Step]) -> AsyncGenerator[Rig]:
+    """A new process on the store that the old one left."""
+    async with rig(ScriptedProvider(*scripts), store, clock=VirtualClock()) as r:
+        yield r
+
+
+async def crash(store: Store, script: list[Step], steps: Any = None) -> list[Any]:
+    """Runs a turn, and ends the process in the midst of it; returns the log."""
+    async with talking(script, store=store, tools=TOOLS) as talk:
+        talk.send("one", id="one")
+        await settled()
+        if steps is not None:
+            await steps(talk)
+        await talk.rig.committer.flush()
+        return await talk.log()
+
+
+async def opened(r: Rig) -> Talk:
+    talk = Talk(r, await r.conversation(), r.services.models.resolve("x").provider)  # type: ignore[union-attr]
+    talk.conversation.attach(talk.viewer)
+    return talk
+
+
+@pytest.mark.parametrize(
+    ("script", "usage", "text"),
+    [
+        ([1000.0], (0, 1), ""),
+        ([[Text("one ")], [Text("two")], 1000.0], (2, 1), "one two"),
+        ([[Reasoning("hm hm hm hm")], 1000.0], (3, 1), ""),
+        ([[Text("see ")], asks(call(0), call(1))], (1, 1), "see "),
+        ([asks(call(0)), 1000.0], (0, 1), ""),
+    ],
+)
+async def test_a_turn_that_was_cut_off_ends_as_server_restarted(
+    script: list[Step], usage: tuple[int, int], text: str
+) -> None:
+    store = FaultyStore()
+    before = await crash(store, script)
+    async with restarted(store, says("again")) as r:
+        assert await r.directory.recover() == 1
+        assert await r.directory.recover() == 0
+        talk = await opened(r)
+        log = await talk.log()
+        assert log[: len(before)] == before
+        assert [event.seq for event in log] == list(range(1, len(log) + 1)) or text
+        assert log[-1].seq == talk.conversation.log.head
+        done = log[-1]
+        assert isinstance(done, DoneEvent)
+        assert (done.status, done.reason) == ("incomplete", "server_restarted")
+        assert done.text.bytes == len(text)
+        counted = log[-2]
+        assert isinstance(counted, UsageEvent)
+        assert (counted.output_tokens, counted.model_calls) == usage
+        assert counted.estimated
+        calls = [event.call for event in log if kind(event) == "tool_call"]
+        settled_calls = [e.call for e in log if isinstance(e, ToolResultEvent)]
+        assert settled_calls == calls
+        assert not talk.conversation.state.live
+        talk.send("two")
+        await talk.done()
+        assert (await talk.dones())[-1] == "completed"
+        check_prompt(list(talk.provider.requests[-1].messages))
+        assert talk.said()[0] == "user: one"
+        assert talk.said()[-1] == "user: two"
+
+
+async def test_model_calls_count_the_one_that_had_begun_after_the_results() -> None:
+    async def answer(talk: Talk) -> None:
+        assert talk.result("call_3.0") == "accepted"
+        await settled()
+
+    store = FaultyStore()
+    await crash(store, [asks(call(0))], answer)
+    async with restarted(store) as r:
+        await r.directory.recover()
+        log = await (await opened(r)).log()
+        assert log[-2].model_calls == 2
+
+
+async def test_a_cut_that_was_stored_counts_also_after_the_crash() -> None:
+    class NeverCloses(ScriptedProvider):
+        @asynccontextmanager
+        async def stream(self, request: Any) -> AsyncGenerator[Any]:
+            async with super().stream(request) as stream:
+                try:
+                    yield stream
+                finally:
+                    with anyio.CancelScope(shield=True):
+                        await anyio.sleep(5.0)
+
+    store = FaultyStore()
+    provider = NeverCloses([[Text("one ")], [Text("two")], 1000.0])
+    async with talking(provider=provider, store=store) as talk:
+        turn = talk.send("q").turn or 0
+        await settled()
+        assert talk.interrupt(seen_seq=turn + 1).keep_through == turn + 1
+        await talk.rig.committer.flush()
+        kept = FaultyStore()
+        kept._kept = deepcopy(store._kept)
+    async with restarted(kept) as r:
+        await r.directory.recover()
+        log = await (await opened(r)).log()
+        assert [kind(event) for event in log[-3:]] == ["cut", "usage", "done"]
+        assert log[-1].text.bytes == len("one ")
+        assert log[-1].text == log[-3].text
+
+
+@pytest.mark.parametrize("moment", range(1, 14))
+async def test_whenever_it_crashes_each_start_has_one_done(moment: int) -> None:
+    """Only the first so many commits are found by the next process."""
+
+    class Dies(FaultyStore):
+        async def commit(self, writes: Any, now: float) -> None:
+            if len(self.commits) < moment:
+                await super().commit(writes, now)
+
+    store = Dies()
+    slow: list[Step] = [step for n in range(4) for step in ([Text(f"t{n} ")], 0.01)]
+    async with talking(
+        [*slow, asks(call(0))], says("b"), store=store, tools=TOOLS
+    ) as t:
+        t.send("one", id="one")
+        await anyio.sleep(0.1)
+        t.send("two", id="two")
+        t.result("call_3.0")
+        await anyio.sleep(0.1)
+    healthy = FaultyStore()
+    healthy._kept = store._kept
+    async with restarted(healthy, says("c")) as r:
+        await r.directory.recover()
+        talk = await opened(r)
+        if "one" in talk.conversation.last_ids:
+            await talk.done()
+        log = await talk.log()
+        starts = [event.turn for event in log if kind(event) == "start"]
+        dones = [event.turn for event in log if kind(event) == "done"]
+        assert starts == dones
+        messages = [event.seq for event in log if kind(event) == "message"]
+        answered = [event.message for event in log if kind(event) == "start"]
+        assert answered == messages, "what waited has had its turn"
+        assert talk.conversation.last_ids == ["one", "two"][: len(messages)]
+        again = talk.send("one", id="one")
+        assert bool(again.duplicate) == bool(messages)
+        await talk.done()
+        check_prompt(
+            list(talk.provider.requests[-1].messages)
+        ) if talk.provider.requests else None
+
+
+async def test_what_waited_runs_when_somebody_opens_it() -> None:
+    async def queue(talk: Talk) -> None:
+        talk.send("two", id="two")
+        talk.send("three", id="three", policy="steer")
+        talk.send("four", id="four")
+        talk.interrupt(send="four")
+
+    store = FaultyStore()
+    await crash(store, [[Text("a")], 1000.0], queue)
+    async with restarted(store, says("b"), says("c")) as r:
+        await r.directory.recover()
+        await r.committer.flush()
+        await settled()
+        talk = Talk(r, await r.conversation(), r.services.models.resolve("x").provider)  # type: ignore[union-attr]
+        assert talk.provider.requests == []
+        assert [w.id for w in talk.conversation.state.queue] == ["two", "three", "four"]
+        talk.conversation.attach(talk.viewer)
+        await talk.done()
+        assert await talk.dones() == [
+            "incomplete/server_restarted", "completed", "completed",
+            "interrupted/by_client",
+        ]  # fmt: skip
+        assert talk.said() == [
+            "user: one", "assistant: a", "user: two", "assistant: b", "user: three",
+        ]  # fmt: skip
+
+
+async def test_a_message_from_one_who_does_not_watch_waits_behind_those() -> None:
+    async def queue(talk: Talk) -> None:
+        talk.send("two", id="two")
+
+    store = FaultyStore()
+    await crash(store, [[Text("a")], 1000.0], queue)
+    async with restarted(store, says("b"), says("c")) as r:
+        await r.directory.recover()
+        talk = Talk(r, await r.conversation(), r.services.models.resolve("x").provider)  # type: ignore[union-attr]
+        reply = talk.send("three")
+        assert reply.outcome == "queued"
+        await talk.done()
+        assert talk.said()[-3:] == ["user: two", "assistant: b", "user: three"]
+
+
+async def test_commands_are_known_after_a_restart() -> None:
+    store = FaultyStore()
+    await crash(store, [[Text("a")], 1000.0])
+    async with restarted(store, says("b")) as r:
+        await r.directory.recover()
+        talk = await opened(r)
+        again = talk.send("one", id="one")
+        assert (again.duplicate, again.outcome, again.turn) == (True, "started", 3)
+        assert talk.interrupt(turn=3).outcome == "already_finished"
+        assert talk.interrupt(send="one").outcome == "already_finished"
+        assert talk.result("call_3.0") == "unknown"
+        await settled()
+        assert talk.provider.requests == []
+
+
+async def test_a_conversation_that_cannot_be_read_leaves_nothing_behind() -> None:
+    store = FaultyStore()
+    await crash(store, [[Text("a")], 1000.0])
+    async with restarted(store, says("b")) as r:
+        for reads in (1, 2):
+            store.failing_reads = reads
+            with pytest.raises(StoreError):
+                await r.directory.recover()
+            store.failing_reads = 0
+            assert r.directory.statistics() == (0, 0)
+        assert await r.directory.recover() == 1
+
+
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+async def test_the_same_over_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "s.db"
+
+    async def store() -> SqliteStore:
+        return await anyio.to_thread.run_sync(
+            lambda: SqliteStore(path, durability="process", boot="b")
+        )
+
+    first = await store()
+    try:
+        before = await crash(first, [[Text("one ")], [Text("two")], asks(call(0))])
+    finally:
+        await first.close()
+    second = await store()
+    try:
+        async with restarted(second, says("again")) as r:
+            assert await r.directory.recover() == 1
+            talk = await opened(r)
+            log = await talk.log()
+            assert log[: len(before)] == before
+            assert (log[-1].reason, log[-1].text.bytes) == ("server_restarted", 7)
+            talk.send("two")
+            await talk.done()
+            check_prompt(list(talk.provider.requests[-1].messages))
+            await talk.rig.committer.flush()
+            assert ALICE.key("c") not in await second.live()
+    finally:
+        await second.close()

@@ -1,0 +1,94 @@
+"""What the connections of one space share: how many there may be, how much they say.
+
+Pure: time is an argument. A space is remembered while it is connected, and after that
+for as long as its bucket takes to fill up again, so that leaving and coming back
+earns nothing and memory is bounded.
+"""
+
+from collections import OrderedDict
+
+from wsserver.connections.rate import TokenBucket
+from wsserver.connections.settings import ConnectionSettings
+from wsserver.turns.errors import refusal
+
+RETRY_AFTER_MS = 5_000
+"""For one connection too many; others have to end first."""
+
+
+class Share:
+    """One space's part, for all of its connections.
+
+    Attributes:
+        connections: How many there are.
+    """
+
+    def __init__(self, frames: TokenBucket | None) -> None:
+        """Begins with no connection; `frames` is None for no limit."""
+        self.connections = 0
+        self._frames = frames
+
+    def take(self, now: float, cost: float) -> float:
+        """Takes what a frame costs; returns 0, or how many seconds too early it is."""
+        return 0.0 if self._frames is None else self._frames.take(now, cost)
+
+
+class Quotas:
+    """All shares of a server, by space. Times are seconds on a monotonic clock."""
+
+    def __init__(self, settings: ConnectionSettings) -> None:
+        """Takes the limits."""
+        self._max_connections = settings.principal_connections
+        self._per_second = settings.principal_frames_per_second
+        self._burst = settings.principal_frames_burst
+        self._shares: dict[str, Share] = {}
+        self._left: OrderedDict[str, float] = OrderedDict()
+
+    @property
+    def spaces(self) -> int:
+        """How many spaces are remembered."""
+        return len(self._shares)
+
+    def join(self, space: str, now: float) -> Share:
+        """Counts a connection in; `leave` has to follow.
+
+        Raises:
+            CommandError: `rate_limited`: the space has its limit of connections.
+        """
+        self._forget(now)
+        share = self._shares.get(space)
+        if share is None:
+            share = self._shares[space] = Share(self._bucket(now))
+        limit = self._max_connections
+        if limit is not None and share.connections >= limit:
+            raise refusal(
+                "rate_limited",
+                f"{share.connections} connections are open for these credentials,"
+                " which is the limit; close one, or come again later.",
+                retry_after_ms=RETRY_AFTER_MS,
+            )
+        share.connections += 1
+        self._left.pop(space, None)
+        return share
+
+    def leave(self, space: str, now: float) -> None:
+        """Counts a connection out."""
+        share = self._shares[space]
+        share.connections -= 1
+        if not share.connections:
+            self._left[space] = now
+        self._forget(now)
+
+    def _bucket(self, now: float) -> TokenBucket | None:
+        if self._per_second is None:
+            return None
+        return TokenBucket(per_second=self._per_second, burst=self._burst, now=now)
+
+    def _forget(self, now: float) -> None:
+        """Forgets spaces whose buckets are full again: they are in order of time."""
+        fills_seconds = self._burst / self._per_second if self._per_second else 0.0
+        while self._left:
+            space, left_at = next(iter(self._left.items()))
+            if left_at + fills_seconds > now:
+                return
+            del self._left[space]
+            del self._shares[space]
