@@ -19,9 +19,8 @@ def test_what_a_server_would_start_with_is_ok(wsserver: Command) -> None:
     ran = wsserver("config", "check", "--port", "7", WSSERVER_HOST="::1")
 
     assert ran.code == 0
-    assert statuses(ran.out) == [
-        ("ok", w) for w in ("settings", "credentials", "models")
-    ]
+    checks = ["settings", "credentials", "endpoint", "models"]
+    assert statuses(ran.out) == [("ok", check) for check in checks]
     assert "2 given" in ran.out
 
 
@@ -45,7 +44,7 @@ def test_a_name_that_is_no_setting_is_a_warning(wsserver: Command) -> None:
         (["--auth-keys-file", "/nowhere"], "credentials   /nowhere: No such file"),
         (
             ["--tls-cert-file", "/nowhere", "--tls-key-file", "/nowhere"],
-            "tls           tls_cert_file: /nowhere and /nowhere are no certificate",
+            "endpoint      tls_cert_file: /nowhere and /nowhere are no certificate",
         ),
         (
             ["--default-model", "m"],
@@ -115,6 +114,29 @@ def test_a_program_gets_json(wsserver: Command) -> None:
     (finding,) = map(orjson.loads, ran.lines)
     assert finding["status"] == "fail"
     assert finding["check"] == "settings"
+
+
+def test_tools_are_loaded(
+    wsserver: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    module = tmp_path / "tools_to_check.py"
+    module.write_text('def add(a: int, b: int) -> int:\n    """Adds."""\n')
+    file = tmp_path / "w.toml"
+    file.write_text(
+        '[tools.add]\ncall = "tools_to_check:add"\n'
+        '[mcp.files]\ncommand = ["no-such-program"]\n'
+    )
+
+    ran = wsserver("config", "check", "--config", str(file))
+
+    assert "1 by name, and those of 1 MCP servers, which were not asked" in ran.out
+
+
+def test_a_port_that_changes_is_a_warning(wsserver: Command) -> None:
+    ran = wsserver("config", "check", "--port", "0")
+
+    assert ("warn", "endpoint") in statuses(ran.out)
 
 
 def test_a_local_model_is_looked_for_but_not_started(

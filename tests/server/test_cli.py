@@ -96,6 +96,10 @@ def test_an_alias_of_a_flag_is_the_flag(wsserver) -> None:
         ),
         (["serve", "--default-model", "m"], "default_model: 'm' leads nowhere"),
         (["serve", "--default-model", "demo/none"], "'demo/none' leads nowhere"),
+        (
+            ["serve", "--openai-base-url", "x"],
+            "openai_base_url: 'x' is no HTTP URL; write one such as http://",
+        ),
         (["serve", "--model-path", "/nowhere"], "local_model_path: there is no file"),
     ],
 )

@@ -45,7 +45,7 @@ def killed_after(path: Path, commits: int) -> int:
 @pytest.mark.parametrize("about", [1, 20, 150, 400])
 def test_each_commit_that_was_seen_outlives_a_kill(tmp_path: Path, about: int) -> None:
     path = tmp_path / "s.db"
-    seen = killed_after(path, about + random.randrange(20))  # noqa: S311
+    seen = killed_after(path, about + random.randrange(20))
 
     async def look() -> None:
         async with opened(path) as store:

@@ -119,7 +119,7 @@ async def test_a_server_starts_without_its_issuer_and_finds_it_later(
             assert "signing_keys_unavailable" in running.log
             issuer.script(Reply(body=key_set(jwk("rsa", kid="k1"), jwk("ec"))))
             with anyio.fail_after(20):
-                while "signing_keys_available" not in running.log:  # noqa: ASYNC110
+                while "signing_keys_available" not in running.log:
                     await anyio.sleep(0.1)
             asked = len(issuer.requests)
             for options in (

@@ -1,5 +1,6 @@
 """Whether a server would start with the settings, and the settings as variables."""
 
+import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, cast
@@ -11,6 +12,7 @@ from wsserver import assembly
 from wsserver.auth.keys import KeyAuthority, KeysError
 from wsserver.flags import Load
 from wsserver.operations.findings import Finding, fail, ok, warn
+from wsserver.server_tools import load_tools
 from wsserver.settings import SECRETS, TABLES, Settings
 from wsserver.sources import (
     CONFIG_VARIABLE,
@@ -49,13 +51,9 @@ def check_loaded(loaded: Loaded) -> Iterator[Finding]:
     for warning in loaded.warnings:
         yield warn("settings", *_taken_apart(warning))
     yield from _credentials(settings)
-    if settings.tls_cert_file is not None:
-        try:
-            assembly.endpoint(settings)
-            yield ok("tls", settings.tls_cert_file)
-        except SettingsError as error:
-            yield failure("tls", error)
+    yield from _endpoint(settings)
     yield _models(settings)
+    yield from _tools(settings)
 
 
 def _credentials(settings: Settings) -> Iterator[Finding]:
@@ -82,6 +80,18 @@ def _credentials(settings: Settings) -> Iterator[Finding]:
             yield failure("credentials", error)
 
 
+def _endpoint(settings: Settings) -> Iterator[Finding]:
+    try:
+        assembly.endpoint(settings)
+    except SettingsError as error:
+        yield failure("endpoint", error)
+        return
+    scheme = "http" if settings.tls_cert_file is None else "https"
+    yield ok("endpoint", f"{scheme} on {settings.host}, port {settings.port}")
+    if settings.port == 0:
+        yield warn("endpoint", "another port at each start", "set port")
+
+
 def _models(settings: Settings) -> Finding:
     try:
         if settings.local_model_path or settings.default_model == LOCAL_MODEL:
@@ -106,6 +116,18 @@ def without_local(settings: Settings) -> Settings:
         local_model_path=None,
         default_model=None if default == LOCAL_MODEL else default,
     )
+
+
+def _tools(settings: Settings) -> Iterator[Finding]:
+    if not (settings.tools or settings.mcp or settings.default_tools):
+        return
+    try:
+        anyio.run(load_tools, settings, os.environ)
+    except SettingsError as error:
+        yield failure("tools", error)
+        return
+    mcp = f", and those of {len(settings.mcp)} MCP servers, which were not asked"
+    yield ok("tools", f"{len(settings.tools)} by name{mcp if settings.mcp else ''}")
 
 
 def _find_weights(path: str | None) -> None:

@@ -26,7 +26,7 @@ CONNECT_SECONDS = 10.0
 _LONGEST_WORDS = 200
 _UNREACHED = {HTTPStatus.BAD_GATEWAY, HTTPStatus.GATEWAY_TIMEOUT}
 _PROXY_GUIDE = "docs/how-to/nginx.md and caddy.md have settings that work"
-_REMEDIES = {
+_REMEDIES: dict[int, str] = {
     HTTPStatus.BAD_REQUEST: "let the proxy speak HTTP/1.1 to the server and pass the"
     f" Upgrade and Connection headers: {_PROXY_GUIDE}",
     HTTPStatus.UPGRADE_REQUIRED: "let the proxy pass the Upgrade and Connection"
@@ -183,7 +183,7 @@ def _judge_page(alive: _Answer, page: _Answer) -> Finding:
         )
     for path, answer in (("/healthz", alive), ("/", page)):
         if answer.status != HTTPStatus.OK:
-            remedy = _REMEDIES.get(HTTPStatus(answer.status), _OTHER_REMEDY)
+            remedy = _REMEDIES.get(answer.status, _OTHER_REMEDY)
             return fail(
                 "page", f"{path} answers {answer.status} {answer.words}", remedy
             )
@@ -198,7 +198,7 @@ def _refused(error: Exception) -> Finding:
     response = error.response
     kind = response.headers.get("Content-Type", "")
     says = f"refused with {response.status_code} {_words(kind, bytes(response.body or b''))}"
-    remedy = _REMEDIES.get(HTTPStatus(response.status_code), _OTHER_REMEDY)
+    remedy = _REMEDIES.get(response.status_code, _OTHER_REMEDY)
     return fail("websocket", says.rstrip(), remedy)
 
 

@@ -51,7 +51,7 @@ class Kept(Struct, frozen=True, kw_only=True):
 
 
 class Archive:
-    """An open file; close it after use."""
+    """An open file, for one thread at a time; close it after use."""
 
     def __init__(self, path: Path) -> None:
         """Opens a file that is there.
@@ -71,6 +71,7 @@ class Archive:
                 uri=True,
                 timeout=_BUSY_SECONDS,
                 isolation_level=None,
+                check_same_thread=False,
             )
             try:
                 check_ours(self._connection, self.path)
