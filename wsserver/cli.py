@@ -15,13 +15,13 @@ import msgspec
 import typer
 
 from wsserver import __version__
-from wsserver.settings import SECRETS
+from wsserver.settings import SECRETS, TABLES
 from wsserver.sources import FIELDS, Loaded, SettingsError, load, show
 
 EXIT_BAD_SETTINGS = 2
 
 _ALIASES = {"local_model_path": ["--model-path"]}
-_NO_FLAGS = SECRETS | {"models"}
+_NO_FLAGS = SECRETS | TABLES
 
 
 def main() -> None:

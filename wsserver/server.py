@@ -18,6 +18,7 @@ from wsserver.drain import drain
 from wsserver.log.committer import Committer
 from wsserver.log.store import Store, StoreError
 from wsserver.metrics import Metrics
+from wsserver.server_tools import load_tools
 from wsserver.settings import Settings
 from wsserver.sources import SettingsError
 from wsserver.stores.open import default_path, open_store
@@ -188,6 +189,7 @@ async def serving(settings: Settings) -> AsyncGenerator[Server]:
         stack.push_async_callback(store.close)
         upstreams = await stack.enter_async_context(open_upstreams(settings))
         models = await upstreams.table()
+        tools = await load_tools(settings, os.environ)
         tasks = await stack.enter_async_context(anyio.create_task_group())
         committer = Committer(
             store,
@@ -202,6 +204,7 @@ async def serving(settings: Settings) -> AsyncGenerator[Server]:
             clock=clock,
             tasks=tasks,
             failing=lambda: committer.failing,
+            server_tools=tools.registry,
         )
         directory = Directory(store, committer, services, assembly.retention(settings))
         server = Server(
@@ -216,6 +219,8 @@ async def serving(settings: Settings) -> AsyncGenerator[Server]:
         )
         tasks.start_soon(committer.run)
         tasks.start_soon(authority.run)
+        for mcp_server in tools.servers:
+            tasks.start_soon(mcp_server.supervise)
         tasks.start_soon(_observe, metrics, directory)
         tasks.start_soon(_retain, directory)
         try:

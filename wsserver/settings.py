@@ -37,6 +37,46 @@ class Model(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     context_tokens: Count | None = None
 
 
+class ToolEntry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One entry of the table `[tools.NAME]`: a Python callable that the server runs.
+
+    Attributes:
+        call: Which one, as `package.module:function`.
+        description: What models are told of it; None for its docstring.
+        timeout_seconds: For one call; None for `tool_timeout_seconds`.
+    """
+
+    call: Text
+    description: Text | None = None
+    timeout_seconds: Seconds | None = None
+
+
+class McpEntry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One entry of the table `[mcp.NAME]`: an MCP server whose tools may be used.
+
+    Attributes:
+        command: A list: the program to start, and its arguments; or else
+        url: where the server is (streamable HTTP).
+        env: A table of further variables for the program, which inherits few.
+        pass_env: A list of this server's own variables that it is given too.
+        folder: The program's working folder; None for this server's.
+        token_env: The variable that holds the URL's bearer token; None for no token.
+        prefix: What stands before the names of its tools; None for `NAME_`.
+        tools: A list: which of its tools to take; `*` stands for anything.
+        timeout_seconds: For one call; None for `tool_timeout_seconds`.
+    """
+
+    command: tuple[Text, ...] = ()
+    url: Annotated[str, Meta(pattern=r"^https?://")] | None = None
+    env: dict[str, str] = {}
+    pass_env: tuple[Text, ...] = ()
+    folder: Text | None = None
+    token_env: Text | None = None
+    prefix: Annotated[str, Meta(pattern=r"^[A-Za-z0-9_-]{0,40}$")] | None = None
+    tools: tuple[Text, ...] = ("*",)
+    timeout_seconds: Seconds | None = None
+
+
 class Settings(Struct, frozen=True, kw_only=True):
     """Everything that can be set. None means: no limit, or not there.
 
@@ -131,6 +171,22 @@ class Settings(Struct, frozen=True, kw_only=True):
     context_tokens: Annotated[
         Count, Meta(description="Window of models that say nothing of theirs.")
     ] = 128_000
+
+    default_tools: Annotated[
+        tuple[Text, ...],
+        Meta(
+            description="The server's tools that conversations get which say nothing"
+            " of tools; `*` stands for anything."
+        ),
+    ] = ()
+    tools: Annotated[
+        dict[str, ToolEntry],
+        Meta(description="Table [tools.NAME] in the file: call, description, ..."),
+    ] = {}
+    mcp: Annotated[
+        dict[str, McpEntry],
+        Meta(description="Table [mcp.NAME] in the file: command or url, ..."),
+    ] = {}
 
     upstream_pool_size: Annotated[
         Count, Meta(description="Connections to one upstream at a time.")
@@ -251,6 +307,9 @@ class Settings(Struct, frozen=True, kw_only=True):
         """Whether JSON Web Tokens are taken."""
         return self.auth_jwt_key_file is not None or self.auth_jwt_jwks_url is not None
 
+
+TABLES = frozenset({"models", "tools", "mcp"})
+"""Settings that only the file can hold."""
 
 SECRETS = frozenset({"openai_api_key"})
 """Settings whose value is never shown."""

@@ -14,12 +14,12 @@ import socket
 import tomllib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 from msgspec import Struct, inspect
 
-from wsserver.settings import SECRETS, Settings
+from wsserver.settings import SECRETS, TABLES, Settings
 
 PREFIX = "WSSERVER_"
 CONFIG_VARIABLE = "WSSERVER_CONFIG"
@@ -124,8 +124,8 @@ def _from_environment(environ: Mapping[str, str]) -> dict[str, _Found]:
         variable = PREFIX + name.upper()
         if variable not in environ or name in SECRETS:
             continue
-        if name == "models":
-            raise SettingsError(f"models: {variable} can't hold it; use a file")
+        if name in TABLES:
+            raise SettingsError(f"{name}: {variable} can't hold it; use a file")
         found[name] = _Found(environ[variable], variable)
     return found
 
@@ -153,7 +153,7 @@ def _convert(name: str, found: _Found) -> Any:
         return msgspec.convert(value, kind, strict=False)
     except msgspec.ValidationError as error:
         expected = _expectation(inspect.type_info(kind))
-        if name == "models":
+        if name in TABLES:
             expected = str(error)
         raise SettingsError(
             f"{name}: {found.value!r} from {found.origin} can't be used;"
@@ -265,8 +265,8 @@ def show(loaded: Loaded) -> str:
             state = "not set" if value is None else "set"
             lines.append(f"{f'# {name} is {state}':{width}} # {origin}")
         elif isinstance(value, dict):
-            for model, entry in loaded.settings.models.items():
-                tables.append(f"\n[models.{_toml(model)}] # {origin}")
+            for key, entry in cast("dict[str, Struct]", value).items():
+                tables.append(f"\n[{name}.{_toml(key)}] # {origin}")
                 members = msgspec.to_builtins(entry)
                 tables += [f"{k} = {_toml(v)}" for k, v in members.items() if v]
         else:
@@ -275,5 +275,8 @@ def show(loaded: Loaded) -> str:
 
 
 def _toml(value: object) -> str:
+    if isinstance(value, dict):
+        pairs = cast("dict[str, str]", value).items()
+        return f"{{ {', '.join(f'{_toml(k)} = {_toml(v)}' for k, v in pairs)} }}"
     # Numbers, strings and lists of strings look alike in JSON and TOML.
     return msgspec.json.encode("none" if value is None else value).decode()

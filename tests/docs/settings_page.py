@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from wsserver.settings import SECRETS, Model, Settings
+from wsserver.settings import SECRETS, McpEntry, Model, Settings, ToolEntry
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "settings.md"
 
@@ -25,20 +25,17 @@ used ends the start with one line and exit code 2.
 |---|---|---|
 """
 
-_MODELS = """
-## Models
-
-Each `[models.NAME]` in the file says where the model NAME is to be had:
-
-| key | |
-|---|---|
-"""
+_TABLES = {
+    "Models": ("says where the model NAME is to be had", "models", Model),
+    "Tools": ("is a Python callable that the server runs", "tools", ToolEntry),
+    "MCP servers": ("is a server whose tools may be used", "mcp", McpEntry),
+}
 
 
 def page() -> str:
     """Returns the page as it has to be."""
     rows = [_row(field) for field in msgspec.structs.fields(Settings)]
-    return _HEAD + "".join(rows) + _MODELS + "".join(_model_rows())
+    return _HEAD + "".join(rows) + "".join(map(_table, _TABLES))
 
 
 def _row(field: Any) -> str:
@@ -65,11 +62,13 @@ def _default(value: Any) -> str:
     return f"`{value:g}`" if isinstance(value, float) else f"`{value}`"
 
 
-def _model_rows() -> list[str]:
-    doc = Model.__doc__ or ""
-    lines = doc.partition("Attributes:\n")[2].strip().splitlines()
+def _table(title: str) -> str:
+    meaning, name, entry = _TABLES[title]
+    lines = (entry.__doc__ or "").partition("Attributes:\n")[2].strip().splitlines()
     pairs = (line.strip().split(": ", 1) for line in lines)
-    return [f"| `{name}` | {meaning} |\n" for name, meaning in pairs]
+    rows = [f"| `{key}` | {text} |\n" for key, text in pairs]
+    head = f"\n## {title}\n\nEach `[{name}.NAME]` in the file {meaning}:\n\n"
+    return head + "| key | |\n|---|---|\n" + "".join(rows)
 
 
 if __name__ == "__main__":

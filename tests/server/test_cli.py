@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from wsserver import __version__, cli
+from wsserver.settings import TABLES
 from wsserver.sources import FIELDS
 
 
@@ -49,7 +50,7 @@ def test_the_module_is_the_command() -> None:
 def test_each_setting_is_a_flag_that_is_explained(wsserver) -> None:
     code, out, _ = wsserver("serve", "--help")
     assert code == 0
-    for name in set(FIELDS) - {"models", "openai_api_key"}:
+    for name in set(FIELDS) - TABLES - {"openai_api_key"}:
         assert f"--{name.replace('_', '-')}" in out
     assert "--model-path" in out
     assert "--openai-api-key" not in out

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wsserver.settings import Settings
+from wsserver.settings import TABLES, Settings
 from wsserver.sources import FIELDS, SettingsError, is_loopback, load, show
 
 FIXED = {
@@ -176,8 +176,9 @@ def test_a_file_that_cannot_be_read_is_named(file: Path) -> None:
     assert f"config: {file}: the file is not UTF-8" in complaint(config=file)
 
 
-def test_models_do_not_fit_a_variable() -> None:
-    assert "use a file" in complaint(environ={"WSSERVER_MODELS": "{}"})
+@pytest.mark.parametrize("name", sorted(TABLES))
+def test_tables_do_not_fit_a_variable(name: str) -> None:
+    assert "use a file" in complaint(environ={f"WSSERVER_{name.upper()}": "{}"})
 
 
 def test_a_variable_that_is_no_setting_is_a_warning() -> None:
@@ -231,14 +232,14 @@ def test_what_is_shown_says_where_it_comes_from_and_no_secret() -> None:
     assert "# openai_api_key is set " in text
     (line,) = [line for line in text.splitlines() if line.startswith("port ")]
     assert line.split() == ["port", "=", "7", "#", "--port"]
-    assert set(tomllib.loads(text)) == set(FIELDS) - {"models", "openai_api_key"}
+    assert set(tomllib.loads(text)) == set(FIELDS) - TABLES - {"openai_api_key"}
 
 
 @given(st.data())
 def test_any_text_in_any_setting_is_taken_or_refused_in_one_line(
     data: st.DataObject,
 ) -> None:
-    name = data.draw(st.sampled_from(sorted(set(FIELDS) - {"models", "host"})))
+    name = data.draw(st.sampled_from(sorted(set(FIELDS) - TABLES - {"host"})))
     value = data.draw(st.text(st.characters(exclude_categories=["Cs"])))
     text = ""
     try:

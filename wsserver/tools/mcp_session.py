@@ -1,0 +1,165 @@
+"""Speaks to one MCP server through the official SDK; see `mcp` for the supervision.
+
+Importing this module is slow: it brings the SDK.
+"""
+
+import logging
+from collections.abc import AsyncGenerator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Any
+
+import anyio
+import anyio.to_thread
+from mcp import types
+from mcp.client import Client, IncomingMessage
+from mcp.client.subscriptions import SubscriptionLost
+from mcp.shared.exceptions import MCPError
+from mcp.types.version import MODERN_PROTOCOL_VERSIONS
+
+from wsserver import __version__
+from wsserver.engine.server_tools import ToolError
+from wsserver.tools.mcp import Listed, McpSettings, News, NoAnswerError
+from wsserver.tools.mcp_content import output_of, text_of
+from wsserver.tools.mcp_http import http_client, http_transport
+from wsserver.tools.mcp_stdio import stdio_transport
+
+# It logs what servers say, with tracebacks; what matters is logged here.
+logging.getLogger("mcp").setLevel(logging.CRITICAL)  # noqa: TID251 - it is the SDK's
+
+MOST_PAGES = 100
+"""Of a list of tools; what comes after is left out."""
+
+_LISTEN_AGAIN_SECONDS = 5.0
+_SILENT = "The tool failed without saying why."
+
+
+class McpSession:
+    """A connection to a server.
+
+    Attributes:
+        ended: Whether it is known to be over.
+    """
+
+    def __init__(self, client: Client) -> None:
+        """Takes an open client."""
+        self.ended = False
+        self._client = client
+
+    async def tools(self) -> list[Listed]:
+        """Asks for the list of tools.
+
+        Raises:
+            MCPError: The server refuses.
+        """
+        if self._client.server_capabilities.tools is None:
+            return []
+        found: list[Listed] = []
+        cursor: str | None = None
+        for _ in range(MOST_PAGES):
+            page = await self._client.list_tools(cursor=cursor)
+            found += map(_listed, page.tools)
+            cursor = page.next_cursor
+            if cursor is None:
+                break
+        return found
+
+    async def call(
+        self, name: str, arguments: dict[str, Any], progress: Callable[[], None]
+    ) -> Any:
+        """Calls a tool; when this is cancelled the server is told.
+
+        Raises:
+            ToolError: What the tool says is wrong.
+            NoAnswerError: The tool said nothing.
+        """
+
+        async def on_progress(*_: Any, **__: Any) -> None:
+            progress()
+
+        params = types.CallToolRequestParams(name=name, arguments=arguments)
+        try:
+            # Not by `call_tool`: that checks the output against the server's schema,
+            # in pure Python and in the event loop, which nobody here asks for.
+            result = await self._client.session.send_request(
+                types.CallToolRequest(params=params),
+                types.CallToolResult,
+                progress_callback=on_progress,
+            )
+        except MCPError as error:
+            raise NoAnswerError(error.message) from error
+        except (RuntimeError, ValueError) as error:
+            raise NoAnswerError(f"what it said is not valid: {error}") from error
+        if result.is_error:
+            raise ToolError(text_of(result.content) or _SILENT)
+        return output_of(result)
+
+
+@asynccontextmanager
+async def connect(settings: McpSettings, news: News) -> AsyncGenerator[McpSession]:
+    """Opens a session with a server, over whichever transport it is had.
+
+    Args:
+        settings: Which server it is.
+        news: Called when the session has ended and when the tools have changed.
+
+    Raises:
+        Exception: It can't be opened, or broke; whatever the SDK and its transports
+            raise, in groups or alone.
+    """
+
+    def on_end() -> None:
+        session.ended = True
+        news()
+
+    async def on_message(message: IncomingMessage) -> None:
+        if isinstance(message, types.ToolListChangedNotification):
+            news()
+
+    async with AsyncExitStack() as stack:
+        if settings.url is None:
+            transport = stdio_transport(settings, on_end)
+        else:
+            http = await anyio.to_thread.run_sync(http_client, settings.token)
+            await stack.enter_async_context(http)
+            transport = http_transport(settings.url, http)
+        client = Client(
+            transport,
+            message_handler=on_message,
+            client_info=types.Implementation(name="wsserver", version=__version__),
+            cache=None,
+        )
+        session = McpSession(client)
+        await stack.enter_async_context(client)
+        tasks = await stack.enter_async_context(anyio.create_task_group())
+        if _tells_of_changes(client):
+            tasks.start_soon(_listen, client, news)
+        yield session
+        tasks.cancel_scope.cancel()
+
+
+def _tells_of_changes(client: Client) -> bool:
+    """Whether changes have to be subscribed to; older versions tell unasked."""
+    tools = client.server_capabilities.tools
+    told = tools is not None and bool(tools.list_changed)
+    return told and client.protocol_version in MODERN_PROTOCOL_VERSIONS
+
+
+async def _listen(client: Client, news: News) -> None:
+    """Passes changes on; what happened between two subscriptions counts as one."""
+    while True:
+        try:
+            async with client.listen(tools_list_changed=True) as changes:
+                news()
+                async for _ in changes:
+                    news()
+        except (MCPError, SubscriptionLost):
+            news()
+        await anyio.sleep(_LISTEN_AGAIN_SECONDS)
+
+
+def _listed(tool: types.Tool) -> Listed:
+    return Listed(
+        name=tool.name,
+        description=tool.description or tool.title or "",
+        parameters=tool.input_schema,
+    )
