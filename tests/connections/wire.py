@@ -10,6 +10,7 @@ import msgspec
 
 from protocol.content import Limits, ServerInfo
 from tests.fakes.rig import NoMetrics, Rig
+from tests.fakes.soon import call_soon
 from wsserver.auth.open import OpenAuthority
 from wsserver.auth.principal import Authority, Principal, UnauthorizedError
 from wsserver.connections.connection import Connection
@@ -76,6 +77,9 @@ class Wire:
             self.drain()
         else:
             self._change()
+
+    def call_soon(self, callback: Callable[[], None]) -> None:
+        call_soon(callback)
 
     def buffered_bytes(self) -> int:
         return self._buffered

@@ -1,6 +1,6 @@
 """What a connection needs of the thing that carries its frames."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from msgspec import Struct
@@ -46,6 +46,10 @@ class Transport(Protocol):
 
         Never blocks; does nothing once the connection is closed.
         """
+        ...
+
+    def call_soon(self, callback: Callable[[], None]) -> None:
+        """Lets the event loop call back once, after what it is doing now."""
         ...
 
     def buffered_bytes(self) -> int:

@@ -1,14 +1,15 @@
-"""The one task that writes: control frames first, then conversations in turn.
+"""The one writer of a connection: control frames first, then conversations in turn.
 
 Whoever has something to send marks it and pokes the writer; the data stays where
-it is (in the log, in the lane) until the transport has room for it.
+it is (in the log, in the lane) until the transport has room for it. The writer is
+called back by the event loop, once for all pokes of a turn of the loop; its task
+only waits for room.
 """
 
 from collections import deque
 from collections.abc import Callable
 
 import anyio
-import anyio.lowlevel
 
 from wsserver.connections.gates import Gates
 from wsserver.connections.lane import ControlLane
@@ -58,7 +59,11 @@ class Writer:
         self._fetch = fetch
         self._metrics = metrics
         self._ring: deque[View] = deque()
-        self._waiting: anyio.Event | None = None
+        self._poked = False
+        self._running = False
+        self._blocked = anyio.Event()  # set when the task has something to see to
+        self._waits_for_room = False
+        self._fault: BaseException | None = None
 
     @property
     def due(self) -> bool:
@@ -67,10 +72,9 @@ class Writer:
 
     def poke(self) -> None:
         """Wakes the writer; carries nothing."""
-        waiting = self._waiting
-        if waiting is not None:
-            self._waiting = None
-            waiting.set()
+        if not self._poked:
+            self._poked = True
+            self._transport.call_soon(self._take_turn)
 
     def push(self, frame: bytes) -> None:
         """Sends a control frame."""
@@ -88,23 +92,41 @@ class Writer:
         self.poke()
 
     async def run(self) -> None:
-        """Writes for ever.
+        """Owns the writing: waits for room, and ends it when cancelled.
 
         Raises:
             TransportClosed: The connection is gone.
         """
-        transport, high_water = self._transport, self._high_water
-        while True:
-            if not self.due:
-                self._waiting = waiting = anyio.Event()
-                await waiting.wait()
-            buffered = transport.buffered_bytes()
-            if buffered > high_water:
-                await transport.writable()
-                buffered = transport.buffered_bytes()
-            self.write_once(high_water - buffered)
-            if self.due:
-                await anyio.lowlevel.checkpoint()
+        self._running = True
+        try:
+            while True:
+                self._waits_for_room = False
+                self._blocked = anyio.Event()
+                self.poke()
+                await self._blocked.wait()
+                if self._fault is not None:
+                    raise self._fault
+                await self._transport.writable()
+        finally:
+            self._running = False
+
+    def _take_turn(self) -> None:
+        """Writes what is due; called by the event loop."""
+        self._poked = False
+        if self._waits_for_room or not self._running:
+            return
+        room = self._high_water - self._transport.buffered_bytes()
+        try:
+            if room > 0:
+                self.write_once(room)
+            else:
+                self._waits_for_room = True
+        except BaseException as error:  # noqa: BLE001 - for the task that owns this
+            self._fault = error
+        if self._waits_for_room or self._fault is not None:
+            self._blocked.set()
+        elif self.due:
+            self.poke()
 
     def write_rest(self) -> None:
         """Hands over what is due, if there is room; for the end of a connection."""

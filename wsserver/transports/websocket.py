@@ -119,6 +119,10 @@ class WebSocket(ServerConnection):
         if self.transport.get_write_buffer_size() > self._max_buffered_bytes:
             self.transport.abort()
 
+    def call_soon(self, callback: Callable[[], None]) -> None:
+        """See `Transport.call_soon`."""
+        self.loop.call_soon(callback)
+
     def buffered_bytes(self) -> int:
         """Returns how much the socket has not taken yet."""
         return self.transport.get_write_buffer_size()
