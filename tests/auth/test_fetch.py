@@ -13,7 +13,9 @@ PLACE = "/keys?secret=HUSH123"
 
 @pytest.fixture(autouse=True)
 def no_proxies(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "getproxies", dict)
+    for name in ("http_proxy", "https_proxy", "all_proxy"):
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.upper(), raising=False)
 
 
 def url(upstream: FakeUpstream) -> str:
@@ -84,7 +86,7 @@ async def test_a_proxy_of_the_environment_is_used(
 ) -> None:
     async with FakeUpstream() as proxy:
         address = proxy.base_url.removesuffix("/v1")
-        monkeypatch.setattr(module, "getproxies", lambda: {"http": address})
+        monkeypatch.setenv("http_proxy", address)
         proxy.script(Reply(body=b"{}"))
         assert await fetch("http://issuer.example/keys") == b"{}"
         (request,) = proxy.requests

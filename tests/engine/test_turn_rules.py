@@ -78,11 +78,11 @@ def test_a_fragment_names_its_call_and_an_empty_one_is_no_token() -> None:
     PHASES["waiting_first_token"](turn)
     assert turn.feed([CallFragment(0, "", "")], 1.0) == []
     assert turn.phase == "waiting_first_token"
-    assert turn.feed([CallFragment(1, 'we"ather', "")], 2.0) == []
+    assert turn.feed([CallFragment(1, 'we"other_', "")], 2.0) == []
     assert turn.first_token_seconds == 2.0, "a name is a token that shows nothing"
-    [action] = turn.feed([CallFragment(1, 'we"ather', "{")], 3.0)
+    [action] = turn.feed([CallFragment(1, 'we"other_', "{")], 3.0)
     assert isinstance(action, AppendText)
-    assert action.attrs == b'"call":"call_7.1","name":"we\\"ather",'
+    assert action.attrs == b'"call":"call_7.1","name":"we\\"other_",'
 
 
 def test_calls_of_all_rounds_have_ids_of_their_own() -> None:

@@ -1,14 +1,13 @@
-"""Fetches a small document by HTTP. Slow to import (aiohttp): imported late.
+"""Fetches a small document by HTTP. Slow to import (httpx2): imported late.
 
 Not PyJWT's own client: that one blocks, so it would need a thread, which can't be
 cancelled; and it reads whatever comes, for however long.
 """
 
 from typing import Final
-from urllib.parse import urlsplit
-from urllib.request import getproxies, proxy_bypass
 
-import aiohttp
+import anyio.to_thread
+import httpx2
 
 from wsserver.auth.key_set import FetchError
 
@@ -23,33 +22,31 @@ async def fetch(url: str) -> bytes:
     """
     try:
         async with (
-            aiohttp.ClientSession(
-                timeout=aiohttp.ClientTimeout(total=None),
-                cookie_jar=aiohttp.DummyCookieJar(),
-            ) as session,
-            session.get(url, allow_redirects=False, proxy=_proxy_for(url)) as response,
+            await anyio.to_thread.run_sync(_client) as client,
+            client.stream("GET", url, follow_redirects=False) as response,
         ):
-            if response.status != 200:
-                raise FetchError(f"the answer has status {response.status}")
-            return await _read(response.content)
-    except (aiohttp.ClientError, OSError, ValueError) as error:
-        # What aiohttp says may hold the address.
+            if response.status_code != 200:
+                raise FetchError(f"the answer has status {response.status_code}")
+            return await _read(response)
+    except (httpx2.HTTPError, httpx2.InvalidURL, OSError, ValueError) as error:
+        # What the library says may hold the address.
         raise FetchError(f"no answer: {type(error).__name__}") from None
 
 
-async def _read(content: aiohttp.StreamReader) -> bytes:
+def _client() -> httpx2.AsyncClient:
+    """Makes a client; reads certificates, which blocks."""
+    # Without `netrc` files, whose passwords were not meant for this.
+    return httpx2.AsyncClient(timeout=None, auth=_no_auth)
+
+
+def _no_auth(request: httpx2.Request) -> httpx2.Request:
+    return request
+
+
+async def _read(response: httpx2.Response) -> bytes:
     document = bytearray()
-    while data := await content.readany():
+    async for data in response.aiter_bytes():
         document += data
         if len(document) > LONGEST_DOCUMENT_BYTES:
             raise FetchError("the document is too long")
     return bytes(document)
-
-
-def _proxy_for(url: str) -> str | None:
-    # aiohttp's own `trust_env` would also take passwords from a netrc file.
-    parts = urlsplit(url)
-    if proxy_bypass(parts.hostname or ""):
-        return None
-    proxies = getproxies()
-    return proxies.get(parts.scheme) or proxies.get("all")
