@@ -43,7 +43,7 @@ def main() -> None:
     parser.add_argument("--rows", help="names, with commas; all but some otherwise")
     parser.add_argument("--scenarios", help="names, with commas; all otherwise")
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--seconds", type=float, default=3.0, help="of steady streams")
+    parser.add_argument("--seconds", type=float, default=2.0, help="of steady streams")
     parser.add_argument("--write", action="store_true", help="the page in docs")
     parser.add_argument("--list", action="store_true", help="rows and scenarios")
     parser.add_argument("--check", action="store_true", help="ratios, in a minute")
@@ -101,7 +101,7 @@ async def _bench(
     runner = Runner(there, scenarios, options.seconds)
     await runner.run(options.rounds)
     day = datetime.datetime.now(datetime.UTC).date()
-    footer = f"\n{day}, {options.rounds} rounds of {options.seconds:g} s.\n"
+    footer = f"\n{day}, up to {options.rounds} rounds of {options.seconds:g} s.\n"
     for scenario in scenarios:
         results = runner.results[scenario.name]
         if not results:

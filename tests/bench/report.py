@@ -53,7 +53,7 @@ def table(scenario: Scenario, results: Results) -> str:
         if result.figures:
             lines.append([name, *_cells(scenario.columns, result, floor)])
         else:
-            lines.append([name, result.failure or "", *[""] * (len(heads) - 2)])
+            lines.append([name, "behind", *[""] * (len(heads) - 2)])
     return markdown(lines) + "".join(f"\n{note}\n" for note in notes(results))
 
 
@@ -90,7 +90,7 @@ def notes(results: Results) -> list[str]:
                 f" at {rows}; delays and tokens per second are the rig's."
             )
     for name, result in results.items():
-        if result.failure and result.figures:
+        if result.failure:
             found.append(f"`{name}`: {result.failure}.")
     return found
 

@@ -56,6 +56,11 @@ class Row(Struct, frozen=True, kw_only=True):
         """Whether it is this project's server."""
         return self.dialect == "wsserver"
 
+    @property
+    def rounds(self) -> int:
+        """At most so many: the ratio of ours to the floor is what matters most."""
+        return 9 if self.ours or self.name == "floor" else 2
+
 
 def _relay(module: str, *arguments: str) -> tuple[str, ...]:
     python = sys.executable
@@ -82,7 +87,6 @@ ROWS = (
         name="floor-sleep",
         what="the same with a task per stream that sleeps between tokens",
         command=_relay("floor", "sleep"),
-        default=False,
     ),
     Row(
         name="nginx",

@@ -16,7 +16,6 @@ ASKS_PER_SECOND = 1000
 ASKS_AT_ONCE = 20
 START_SECONDS = 12.0
 SETTLE_SECONDS = 0.5
-SPARE_SECONDS = 1.0
 END_SECONDS = 10.0
 
 
@@ -35,18 +34,22 @@ class Load(Struct, frozen=True, kw_only=True):
         streams: How many.
         rate: Tokens per second of each; 0 is as fast as it goes.
         tokens: Of each, where they go as fast as they can.
+        spare_seconds: How much longer a stream is than it is watched.
+        to_the_end: Whether the rest is awaited, to see that all of it comes.
     """
 
     streams: int
     rate: float
     tokens: int = 0
+    spare_seconds: float = 1.0
+    to_the_end: bool = True
 
     def tokens_each(self, seconds: float) -> int:
         """Returns how long streams are that run together for `seconds`."""
         if not self.rate:
             return self.tokens
-        around = self.streams / ASKS_PER_SECOND + SETTLE_SECONDS + SPARE_SECONDS
-        return int(self.rate * (seconds + around))
+        start = self.streams / ASKS_PER_SECOND + SETTLE_SECONDS
+        return int(self.rate * (start + seconds + self.spare_seconds))
 
     def model(self, seconds: float) -> str:
         """Returns the model's name that makes the mock upstream stream so."""
@@ -139,7 +142,7 @@ async def _paced(
     share = tokens / (tally.streams * load.rate * used.at)
     figures = {"delivered": min(100 * share, 100.0)} | _costs(used, tokens)
     figures |= {"p50": percentile(delays, 0.5), "p99": percentile(delays, 0.99)}
-    if share >= KEEPS_UP:
+    if load.to_the_end and share >= KEEPS_UP:
         await _whole(rig, tally)
         whole = Usage.now(rig.relay, rig.upstream).since(begin)
         tokens_cost = figures["us"] * tally.tokens

@@ -7,6 +7,7 @@ a task that sleeps between tokens, as one would write it.
 """
 
 import asyncio
+import itertools
 import sys
 import time
 
@@ -21,6 +22,8 @@ from tests.bench.wheel import TICK_SECONDS, Wheel
 FRAME = (
     '{"type":"delta","conversation":"conversation-1","seq":1000,"turn":2,"text":"%s"}'
 )
+# Streams that began together are spread over a period, as the upstream spreads them.
+_spreads = (number * 0.618034 % 1 for number in itertools.count())
 DONE = '{"done":true}'
 
 
@@ -47,13 +50,11 @@ class Pace:
 
     def __init__(self) -> None:
         self._wheel: Wheel[Paced] = Wheel()
-        self._count = 0
         self._some = asyncio.Event()
 
     async def stream(self, socket: ServerConnection, asked: Options) -> None:
         """Returns when all of the stream is sent."""
-        self._count += 1
-        spread = self._count * 0.618034 % 1 / asked.rate
+        spread = next(_spreads) / asked.rate
         stream = Paced(socket, asked, asyncio.get_running_loop().time() + spread)
         self._wheel.add(stream, stream.next_at)
         self._some.set()
@@ -86,14 +87,16 @@ class Pace:
             stream.done.set()
 
 
-async def _sleep_between(socket: ServerConnection, asked: Options) -> None:
+async def _sleep_between(
+    socket: ServerConnection, asked: Options, spread: float
+) -> None:
     loop = asyncio.get_running_loop()
-    next_at = loop.time()
+    next_at = loop.time() + spread
     for _ in range(asked.tokens):
-        await socket.send(frame(asked))
         if asked.rate:
-            next_at += 1 / asked.rate
             await asyncio.sleep(next_at - loop.time())
+            next_at += 1 / asked.rate
+        await socket.send(frame(asked))
 
 
 async def _main(*, sleeping: bool) -> None:
@@ -105,7 +108,7 @@ async def _main(*, sleeping: bool) -> None:
             if asked.rate and not sleeping:
                 await pace.stream(socket, asked)
             else:
-                await _sleep_between(socket, asked)
+                await _sleep_between(socket, asked, next(_spreads) / (asked.rate or 1))
             await socket.send(DONE)
 
     async with (

@@ -51,6 +51,7 @@ def _growth(streams: int, rate: float) -> Scenario:
         columns=(COST, *DELAY, DELIVERED),
         applies=_floor_and_ours,
         run=run,
+        rounds=2,
     )
 
 

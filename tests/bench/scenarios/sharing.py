@@ -63,6 +63,7 @@ SCENARIOS = (
         ),
         applies=_floor_and_ours,
         run=_viewers,
+        rounds=2,
     ),
     Scenario(
         name="one-socket",
@@ -71,5 +72,6 @@ SCENARIOS = (
         columns=(COST, *DELAY, DELIVERED, *RIG),
         applies=lambda row: row.ours,
         run=_one_socket,
+        rounds=2,
     ),
 )
