@@ -59,11 +59,15 @@ def pem(kind: str, number: int = 0, *, private: bool = False) -> bytes:
 _FOR = {"rsa": "RS256", "weak": "RS256", "ec": "ES256", "ec384": "ES384", "ed": "EdDSA"}
 
 
-def jwk(kind: str, number: int = 0, **members: Any) -> dict[str, Any]:
-    """Returns a public key as a member of a key set."""
+def jwk(
+    kind: str, number: int = 0, *, private: bool = False, **members: Any
+) -> dict[str, Any]:
+    """Returns a key, public as a rule, as a member of a key set."""
     algorithm: Any = jwt.get_algorithm_by_name(_FOR[kind])
-    public = private_key(kind, number).public_key()
-    made: dict[str, Any] = algorithm.to_jwk(public, as_dict=True)
+    key = private_key(kind, number)
+    made: dict[str, Any] = algorithm.to_jwk(
+        key if private else key.public_key(), as_dict=True
+    )
     made.pop("key_ops", None)
     return made | members
 

@@ -147,6 +147,18 @@ async def test_while_nothing_comes_nobody_is_let_in_and_then_everybody() -> None
     ], "one line for an outage, one for its end"
 
 
+async def test_it_tries_again_by_itself() -> None:
+    issuer = Issuer("a")
+    issuer.document = FetchError("down")
+    async with keys_of(issuer) as keys:
+        await anyio.sleep(1)
+        issuer.publish("a")
+        await anyio.sleep(RETRY_SECONDS)
+        assert len(issuer.times) == 2
+        assert await keys.find("a", "ES256") is not None
+        assert len(issuer.times) == 2, "nobody had to wait for it"
+
+
 async def test_an_outage_logs_nobody_out_at_once_but_in_the_end() -> None:
     issuer = Issuer("a")
     async with keys_of(issuer) as keys:

@@ -143,7 +143,8 @@ def test_one_id_may_stand_for_keys_of_two_kinds() -> None:
         jwk("rsa", kid="x", alg="none"),
         jwk("rsa", kid="x", alg=5),
         jwk("weak", kid="x"),
-        jwk("rsa", kid="x", d="AQAB"),
+        jwk("rsa", kid="x", private=True),
+        jwk("ec", kid="x", private=True),
     ],
 )
 def test_a_key_that_is_of_no_use_is_left_out(key: dict[str, Any]) -> None:

@@ -97,3 +97,13 @@ async def test_a_probe_is_answered_whatever_its_address_has(limited: Any) -> Non
     host = f"Host: 127.0.0.1:{limited.port}\r\nX-Forwarded-For: {FAR}\r\n"
     _, answer = await limited.ask(f"GET /healthz HTTP/1.1\r\n{host}\r\n".encode())
     assert b" 200 " in answer
+
+
+async def test_who_left_before_it_was_asked_takes_no_place(limited: Any) -> None:
+    client, _ = await limited.raw(X_Forwarded_For=FAR)
+    served = await limited.connection()
+    client.vanish()
+    served.leave.set()
+    await gone(limited, 0)
+    assert limited.listener._find_room(served.transport, FAR) is None
+    assert limited.listener._addresses.addresses == 0

@@ -49,6 +49,12 @@ class Talk:
         self.provider: ScriptedProvider = provider
         self.viewer = FakeViewer(conversation, "c1")
 
+    async def another(self, name: str) -> "Talk":
+        """Opens another conversation."""
+        other = Talk(self.rig, await self.rig.conversation(name), self.provider)
+        other.conversation.attach(other.viewer)
+        return other
+
     def join(self, connection: str, *handles: str) -> FakeViewer:
         viewer = FakeViewer(self.conversation, connection, *handles)
         self.conversation.attach(viewer)
@@ -121,10 +127,12 @@ def kind(event: LogEvent) -> str:
 
 
 async def until(holds: Callable[[], bool]) -> None:
-    """Waits until something holds; virtual time passes meanwhile."""
+    """Waits until something holds; virtual time passes meanwhile, ever faster."""
+    pause = 0.001
     with anyio.fail_after(100_000):
         while not holds():
-            await anyio.sleep(0.001)
+            await anyio.sleep(pause)
+            pause = min(1.01 * pause, 1.0)
 
 
 async def settled() -> None:

@@ -276,7 +276,7 @@ async def test_a_drain_lets_turns_end_and_starts_none() -> None:
 
 async def test_a_drain_ends_what_takes_too_long() -> None:
     async with talking(ENDLESS) as talk:
-        other = Talk(talk.rig, await talk.rig.conversation("d"), talk.provider)
+        other = await talk.another("d")
         talk.send()
         other.send()
         await settled()

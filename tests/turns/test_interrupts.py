@@ -348,8 +348,7 @@ async def test_results_that_came_are_kept_and_open_calls_are_cancelled() -> None
 async def test_only_the_conversation_that_is_named_stops() -> None:
     slow: list[Step] = [[Text("a")], 2.0, [Text("b")], [Finished(reason="stop")]]
     async with talking(slow) as talk:
-        others = [await talk.rig.conversation(name) for name in ("d", "e")]
-        others = [Talk(talk.rig, other, talk.provider) for other in others]
+        others = [await talk.another(name) for name in ("d", "e")]
         for one in (talk, *others):
             one.send()
         await settled()

@@ -5,11 +5,9 @@ from typing import Any
 import anyio
 import pytest
 
-from protocol.commands import Send
 from protocol.content import Tool
 from protocol.events import MessageEvent, StartEvent
 from tests.engine.story import check_prompt
-from tests.fakes.rig import ALICE
 from tests.fakes.scripted import Step, says
 from tests.turns.talk import asks, call, settled, talking, until
 from wsserver.engine.model import Failure, Finished, Text
@@ -232,16 +230,13 @@ async def test_withdrawn_messages_take_no_place_in_the_queue() -> None:
 async def test_turns_of_a_principal_are_limited_over_all_its_conversations() -> None:
     limits = ConversationLimits(active_turns=2)
     async with talking(SLOW, limits=limits) as talk:
-        others = [await talk.rig.conversation(f"x{n}") for n in range(3)]
-        commands = [
-            Send(id="s", conversation="x", content="hi", policy="queue") for _ in others
-        ]
-        for other, command in list(zip(others, commands, strict=True))[:2]:
-            other.apply(command, ALICE, None)
+        others = [await talk.another(f"x{n}") for n in range(2)]
+        for other in others:
+            other.send()
         with pytest.raises(CommandError) as refused:
             talk.send(id="mine")
         assert refused.value.body.code == "too_many_turns"
-        await until(lambda: not others[0].running)
+        await until(lambda: not others[0].conversation.running)
         assert talk.send(id="mine").outcome == "started"
 
 

@@ -88,7 +88,7 @@ async def test_who_came_while_the_store_failed_is_served_when_it_works() -> None
         await talk.rig.directory.drain(0.0)
         talk.rig.services.draining = False
         await talk.rig.committer.flush()
-        other = Talk(talk.rig, await talk.rig.conversation("d"), talk.provider)
+        other = await talk.another("d")
         store(talk).failing = True
         other.send("x")
         await anyio.sleep(1.0)
@@ -119,7 +119,7 @@ async def test_a_log_that_can_not_be_read_fails_the_turn_not_the_server() -> Non
 
 async def test_a_failing_store_while_tools_are_awaited() -> None:
     tools = [Tool(name="weather")]
-    async with talking([asks(call(0))], says("b"), tools=tools) as talk:
+    async with talking([asks(call(0))], [5.0, *says("b")], tools=tools) as talk:
         turn = talk.send().turn
         await settled()
         store(talk).failing = True

@@ -327,7 +327,7 @@ async def test_a_provider_that_breaks_after_its_last_event_breaks_nothing() -> N
 async def test_what_the_model_never_gets_it_did_not_ask_for() -> None:
     """A result for a call of another conversation is unknown here."""
     async with talking(ONE, says("ok"), tools=TOOLS) as talk:
-        other = Talk(talk.rig, await talk.rig.conversation("d"), talk.provider)
+        other = await talk.another("d")
         turn = await asked(talk)
         assert other.result(f"call_{turn}.0") == "unknown"
         await settled()

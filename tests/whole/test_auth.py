@@ -17,6 +17,16 @@ HELLO = {"type": "hello", "protocol": 1}
 SLOW_TURN = {"model": "demo/long:tokens=120,tokens_per_second=20"}
 
 
+async def test_with_tokens_it_answers_to_any_name(tmp_path: Path) -> None:
+    """Without credentials only loopback names are served."""
+    async with tokens_by_secret(tmp_path) as running:
+        host, port = running.http.removeprefix("http://").split(":")
+        async with await anyio.connect_tcp(host, int(port)) as stream:
+            head = "GET / HTTP/1.1\r\nHost: chat.example.org\r\n\r\n"
+            await stream.send(head.encode())
+            assert (await stream.receive()).startswith(b"HTTP/1.1 200 ")
+
+
 # The end of credentials (L-11)
 
 

@@ -34,6 +34,8 @@ from wsserver.turns.schedule import Schedule
 from wsserver.turns.services import Services
 from wsserver.turns.viewer import Viewer
 
+_LEFT = "a conversation that has left memory has to be found again"
+
 Applicable = Configure | Send | Interrupt | ToolResult
 
 
@@ -74,6 +76,7 @@ class Conversation:
         self._space = log.key.rpartition("/")[0]
         self._viewers: list[Viewer] = []
         self._holds = 0
+        self._left = False
         self._schedule = Schedule(
             log, state, self._viewers, services, lambda: unused(self)
         )
@@ -119,10 +122,15 @@ class Conversation:
             self._holds -= 1
             self._on_unused(self)
 
+    def leave(self) -> None:
+        """It leaves memory: whoever needs it finds it anew."""
+        self._left = True
+
     # Viewers
 
     def attach(self, viewer: Viewer) -> None:
         """Adds a connection, and offers it the tool calls that nobody runs."""
+        assert not self._left, _LEFT
         self._viewers.append(viewer)
         if self.turn is not None:
             self.turn.attached(viewer)
@@ -148,6 +156,7 @@ class Conversation:
         Raises:
             CommandError: It was refused; nothing changed.
         """
+        assert not self._left, _LEFT
         known = self.recall(command, principal)
         if known is not None:
             return known

@@ -306,6 +306,7 @@ class Directory:
         key = conversation.log.key
         if conversation.unused and self._loaded.get(key) is conversation:
             del self._loaded[key]
+            conversation.leave()
             if self._retention.seconds is not None:
                 self._left.add(key)
 

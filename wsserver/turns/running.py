@@ -290,6 +290,7 @@ class RunningTurn:
         log.info(
             "turn_done",
             turn=self.turn,
+            request=self._request_id,
             status=done.status,
             reason=done.reason,
             total_ms=done.timing.total_ms,

@@ -1,0 +1,63 @@
+"""What is counted of turns."""
+
+from typing import Any
+
+import anyio
+
+from protocol.content import Tool
+from tests.fakes.scripted import Step, says
+from tests.turns.talk import asks, call, settled, talking
+from wsserver.engine.model import Failure, Finished, Text
+
+BUSY = Failure(code="upstream_unavailable", message="", retryable=True)
+
+
+class Recorder:
+    """Notes what is counted."""
+
+    def __init__(self) -> None:
+        self.counted: list[tuple[Any, ...]] = []
+
+    def __getattr__(self, name: str) -> Any:
+        return lambda *values: self.counted.append((name, *values))
+
+    def of(self, name: str) -> list[tuple[Any, ...]]:
+        return [values for what, *values in self.counted if what == name]  # type: ignore[misc]
+
+
+async def test_a_turn_is_counted_once_with_all_it_took() -> None:
+    error: list[Step] = [[Finished(reason="error", failure=BUSY)]]
+    scripts: list[list[Step]] = [[BUSY], error, [[Text("a")], asks(call(0))], says("b")]
+    async with talking(*scripts, tools=[Tool(name="weather")]) as talk:
+        metrics = Recorder()
+        talk.rig.services.metrics = metrics
+        turn = talk.send().turn
+        await anyio.sleep(20.0)
+        talk.result(f"call_{turn}.0")
+        done = await talk.done()
+        assert metrics.of("turn_started") == [["test"]]
+        [[model, counted, usage]] = metrics.of("turn_done")
+        assert (model, counted.status) == ("test", "completed")
+        assert counted.timing == done.timing
+        assert usage.model_calls == 4
+        [[model, seconds]] = metrics.of("first_token")
+        assert model == "test"
+        assert abs(seconds * 1000 - (done.timing.ttft_ms or 0)) < 0.01
+        assert metrics.of("upstream_retry") == [["test", BUSY.code]] * 2
+        [[status, seconds]] = metrics.of("tool_done")
+        assert status == "ok"
+        assert 15.0 < seconds < 20.0
+        assert metrics.of("interrupted") == []
+
+
+async def test_an_interrupt_is_counted_with_its_time() -> None:
+    async with talking([[Text("a")], 1000.0]) as talk:
+        metrics = Recorder()
+        talk.rig.services.metrics = metrics
+        talk.send()
+        await settled()
+        talk.interrupt()
+        await talk.done()
+        [[reason, seconds]] = metrics.of("interrupted")
+        assert reason == "by_client"
+        assert 0 <= seconds < 1.0
