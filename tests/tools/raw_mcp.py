@@ -141,7 +141,9 @@ def answer(message: dict) -> None:
             }
             say({"id": request, "result": result})
         case "tools/list":
-            say({"id": request, "result": {"tools": listed()}})
+            first = "cursor" not in message.get("params", {})
+            page = {"tools": listed()[:9], "nextCursor": "more"}
+            say({"id": request, "result": page if first else {"tools": listed()[9:]}})
         case "tools/call" if message["params"]["name"] == "deaf":
             call(request, message["params"])
         case "tools/call":

@@ -1,8 +1,11 @@
 """MCP servers at a URL: the SDK's own server, and some that are no servers at all."""
 
+import gzip
 from collections.abc import AsyncGenerator
 
 import anyio
+import anyio.to_thread
+import httpx2
 import pytest
 
 from tests.fakes.upstream import FakeUpstream, Reply
@@ -10,6 +13,8 @@ from tests.tools.mcp_rig import call, connected, context, http_server, supervise
 from wsserver.engine.server_tools import ToolError
 from wsserver.tools import mcp
 from wsserver.tools.mcp import NoAnswerError
+from wsserver.tools.mcp_http import http_client
+from wsserver.tools.mcp_stdio import MOST_MESSAGE_BYTES
 
 
 @pytest.fixture(autouse=True)
@@ -76,6 +81,30 @@ async def test_an_answer_that_is_too_long_is_an_error(json: bool) -> None:
             await call(server, "huge", size=5_000_000)
         await until(lambda: server.connected)
         assert await call(server, "add", a=1, b=2) == "3"
+
+
+async def test_a_server_that_goes_is_missed_without_a_call() -> None:
+    async with http_server() as http, connected(url=http.url) as server:
+        await http.kill()
+        await until(lambda: not server.connected)
+
+
+@pytest.mark.parametrize(
+    ("headers", "body", "fault"),
+    [
+        ({}, b" " * (MOST_MESSAGE_BYTES + 1), "longer than"),
+        ({"Content-Encoding": "gzip"}, gzip.compress(bytes(10**8)), "compressed"),
+    ],
+    ids=["long", "bomb"],
+)
+async def test_bodies_have_a_limit(
+    upstream: FakeUpstream, headers: dict[str, str], body: bytes, fault: str
+) -> None:
+    upstream.script(Reply(body=body, content_type="text/html", headers=headers))
+    client = await anyio.to_thread.run_sync(http_client, None)
+    async with client:
+        with pytest.raises(httpx2.StreamError, match=fault):
+            await client.get(upstream.base_url)
 
 
 @pytest.mark.parametrize(

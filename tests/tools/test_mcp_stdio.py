@@ -125,7 +125,7 @@ async def test_a_server_is_told_of_a_call_that_is_cancelled(tmp_path: Path) -> N
         with anyio.move_on_after(0.3):
             await call(server, "wait", seconds=30)
         await until(lambda: "notifications/cancelled" in log.read_text())
-        await until(lambda: log.read_text().count("tools/list ") == 2)
+        await until(lambda: log.read_text().count("tools/list ") == 4)
         assert await call(server, "echo", text="x") == "x"
 
 

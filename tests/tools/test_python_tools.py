@@ -1,11 +1,13 @@
 """Python callables as tools: their schemas, arguments, outputs and failures."""
 
+import threading
 from collections.abc import Callable
 from typing import Any
 
 import anyio
 import jsonschema_rs
 import pytest
+import structlog
 from msgspec import UNSET
 
 from tests.tools import samples
@@ -139,16 +141,25 @@ async def test_only_what_is_async_runs_in_the_loop() -> None:
     assert await run(samples.where) == "tool"
 
 
+async def test_what_is_bound_to_the_log_is_bound_in_a_thread_too() -> None:
+    with structlog.contextvars.bound_contextvars(request="r1"):
+        assert await run(structlog.contextvars.get_contextvars) == {"request": "r1"}
+
+
 async def test_a_tool_knows_for_whom_it_runs() -> None:
-    told: list[int] = []
+    told: list[str] = []
+
+    def progress() -> None:
+        told.append(threading.current_thread().name)
+
     for function in (samples.asks, asks_async):
         tool = PythonTool("t", function)
         assert tool.tool.parameters is not None
         assert list(tool.tool.parameters["properties"]) == ["times"]
         tools = PythonTools({"t": tool})
-        said = await tools.run("t", {"times": 2}, context(lambda: told.append(1)))
+        said = await tools.run("t", {"times": 2}, context(progress))
         assert said == "alice in c: call_1.0"
-    assert len(told) == 4
+    assert told == ["MainThread"] * 4
 
 
 async def asks_async(context: samples.ToolContext, times: int) -> str:

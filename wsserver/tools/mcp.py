@@ -213,6 +213,10 @@ class McpServer:
                         await self._attend(session)
                     finally:
                         self._session = None
+        except anyio.get_cancelled_exc_class():
+            if anyio.current_effective_deadline() == -math.inf:
+                raise
+            return "it was cancelled, by none of ours"  # and must not end all tasks
         except Exception as error:  # noqa: BLE001 - the one boundary around the SDK
             return _reason(error)
         if connecting.cancelled_caught:

@@ -6,6 +6,7 @@ settled by anything else: an interrupt, its deadline, the end of the turn. It ne
 runs again: after a restart its call settles as `cancelled`.
 """
 
+import math
 from collections.abc import Callable, Collection
 from typing import Any, Literal
 
@@ -78,15 +79,10 @@ class ServedCalls:
             scope.cancel()
 
     async def _run(self, opened: OpenCall, scope: anyio.CancelScope) -> None:
-        status: Status = "error"
-        output: Any = _SILENT
-        try:
-            with scope:
-                # A tool acts on the world: that it was called is stored before.
-                await self._conversation.until_stored(self._conversation.head)
-                status, output = await self._result(opened)
-        finally:
-            # Also when the tool raised what looks like a cancellation of ours.
+        with scope:
+            # A tool acts on the world: that it was called is stored before.
+            await self._conversation.until_stored(self._conversation.head)
+            status, output = await self._result(opened)
             if self._scopes.pop(opened.call, None) is not None:
                 self._settle(opened.call, status, output, "server")
 
@@ -104,6 +100,11 @@ class ServedCalls:
             )
         except ToolError as error:
             return "error", fitted(str(error) or _SILENT, limit)[1]
+        except anyio.get_cancelled_exc_class():
+            if anyio.current_effective_deadline() == -math.inf:
+                raise
+            # It is none of ours. Passed on, it would end all tasks of the server.
+            return "error", "The tool cancelled itself."
         except Exception as error:
             # The one boundary around tools, which may be anybody's code.
             log.exception("server_tool_failed", tool=opened.name)
