@@ -167,6 +167,8 @@ class Writer:
                 view.ready = True
                 ring.append(view)
                 continue
+            if view.starved:
+                continue  # what it needs is being fetched, and wakes it
             before, sent = view.position, len(out)
             size = view.take(budget, out)
             view.debt = max(0, size - budget)

@@ -13,7 +13,7 @@ import msgspec
 
 from protocol.events import Event
 from wsserver.log.entry import MAX_MERGED_BYTES, Entry, compact, text_entry
-from wsserver.log.store import Meta, Receipt, Store, Write
+from wsserver.log.store import Meta, Receipt, Store, StoreError, Write
 from wsserver.log.tail import Tail, cut
 
 E = TypeVar("E", bound=Event)
@@ -38,6 +38,7 @@ class ConversationLog:
         head: The last number.
         oldest: The first number that is kept; `head + 1` when none is.
         deleted: Whether it is gone.
+        failing: Whether its last commit failed; it is tried until it works.
     """
 
     def __init__(
@@ -64,6 +65,7 @@ class ConversationLog:
         self.head = meta.head
         self.oldest = meta.oldest
         self.deleted = False
+        self.failing = False
         self._store = store
         self._visible_at_once = not store.durable
         self._committed = meta.head  # the last number in the store
@@ -75,6 +77,8 @@ class ConversationLog:
         self._trim_through = 0
         self._dirty = dirty
         self._is_dirty = False
+        self._is_in_flight = False  # a write was taken and is not down yet
+        self._tried = anyio.Event()  # set when the next commit has ended
         self._snapshot = snapshot
         self._wakes: set[Callable[[], None]] = set()
 
@@ -255,11 +259,23 @@ class ConversationLog:
     @property
     def clean(self) -> bool:
         """Whether the store has everything."""
-        return not self._is_dirty and self._committed == self.head
+        return not (self._is_dirty or self._is_in_flight)
+
+    async def until_clean(self) -> None:
+        """Waits until a crash can't take back what was done so far.
+
+        Raises:
+            StoreError: The store can't be written at the moment.
+        """
+        while not (self.clean or self._visible_at_once or self.deleted):
+            await self._tried.wait()
+            if self.failing:
+                raise StoreError("the log can't be written")
 
     def take_write(self) -> Write:
         """Returns what the store lacks; changes nothing it could lose."""
         self._is_dirty = False
+        self._is_in_flight = True
         state, live = self._snapshot()
         compacted: Sequence[Entry] = ()
         if self._compact_through >= self._compact_from:
@@ -285,6 +301,8 @@ class ConversationLog:
         assert meta is not None, "only a write that deletes has no meta"
         moved = meta.head > self._committed
         self._committed = meta.head
+        self.failing = False
+        self._ended()
         del self._receipts[: len(write.receipts)]
         if write.trim_through == self._trim_through:
             self._trim_through = 0
@@ -299,14 +317,28 @@ class ConversationLog:
                 wake()
 
     def not_committed(self) -> None:
-        """Takes note that `take_write`'s write failed; it stays due."""
+        """Takes note that `take_write`'s write failed; it stays due.
+
+        Wakes who follows: what waits for the store may want to say so.
+        """
         self._is_dirty = True
+        self.failing = True
+        self._ended()
+        for wake in self._wakes:
+            wake()
 
     def delete(self) -> None:
         """Marks the log as gone and tells who follows it."""
         self.deleted = True
+        self._ended()
         for wake in self._wakes:
             wake()
+
+    def _ended(self) -> None:
+        """A commit has ended, well or not."""
+        self._is_in_flight = False
+        tried, self._tried = self._tried, anyio.Event()
+        tried.set()
 
     def _let_go(self, *, live: bool) -> None:
         """Drops what the store has and nobody in here needs."""

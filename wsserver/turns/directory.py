@@ -103,19 +103,27 @@ class Directory:
 
         Raises:
             CommandError: The settings are refused, or the store is failing.
-            StoreError: The store can't be read.
+            StoreError: The store can't be read or written.
         """
         check_open(self._services)
         check_change(config or Config(), self._services)
         found = await self.find(key)
         if found is not None:
             return found
+        check_open(self._services)  # the store may have begun to fail meanwhile
         log.info("conversation_created", key=key, by=principal.name)
         made = self._new(key, ConversationState())
         if config is not None:
             made.configure("config", config)
         made.log.touch()
-        return made
+        if made.log.clean or not self._store.durable:
+            return made
+        with made.held():
+            await made.log.until_clean()
+        found = await self.find(key)
+        if found is None:
+            raise refusal("conversation_not_found", "It was deleted meanwhile.")
+        return found
 
     async def fork(
         self, source: Conversation, command: Fork, principal: Principal
@@ -215,7 +223,9 @@ class Directory:
             StoreError: The store can't be read.
         """
         wall = self._services.clock.wall()
-        for conversation in list(self._loaded.values()):
+        for loaded, conversation in list(self._loaded.items()):
+            if self._loaded.get(loaded) is not conversation:
+                continue  # it left memory while another was looked at
             with conversation.held():
                 key = conversation.log.key
                 point = await self._retention.trim_point(self._store, key, wall)
