@@ -182,8 +182,8 @@ class ConversationLog:
             if after >= stored:
                 return []
         last = tail.entries[-1]
-        if last.first == after + 1 and last.seq <= stored:
-            return [last]
+        if last.first == after + 1:
+            return [last]  # no entry stands on both sides of what is stored
         return cut(tail.entries, after, stored, max_bytes)
 
     async def fetch(self, after: int, max_bytes: int) -> list[Entry]:
@@ -312,8 +312,7 @@ class ConversationLog:
         """Drops what the store has and nobody in here needs."""
         if not live and self._tail.bytes() > IDLE_TAIL_BYTES:
             self._keep_from = self._compact_from = self._committed + 1
-        needed = min(self._keep_from, self._compact_from, self._committed + 1)
-        self._tail.drop(needed - 1)
+        self._tail.drop(min(self._keep_from, self._compact_from) - 1)
 
 
 def _go_on(entries: list[Entry], batch: Sequence[Entry]) -> None:
