@@ -111,3 +111,29 @@ def _expect(socket: ClientConnection, shown: str) -> None:
         return
     for member in wanted.keys() - {"epoch", "models", "heartbeat_ms"}:
         assert frame[member] == wanted[member], frame
+
+
+@pytest.mark.parametrize("name", ["docs/README.md", "docs/llms.txt"])
+def test_the_index_has_all_pages(name: str) -> None:
+    """A new page is added to both, or nobody finds it."""
+    index = ROOT / name
+    linked = {
+        (index.parent / link.partition("#")[0]).resolve()
+        for link in re.findall(r"\]\(([^)\s:]+)\)", index.read_text())
+    }
+    for target in linked:
+        assert target.exists(), target
+    pages = {path for path in ROOT.glob("docs/**/*.md") if path.name != "README.md"}
+    assert {str(path.relative_to(ROOT)) for path in pages - linked} == set()
+
+
+def test_the_index_for_models_has_its_form() -> None:
+    """See https://llmstxt.org: a title, a summary, sections of links with notes."""
+    lines = (ROOT / "docs/llms.txt").read_text().splitlines()
+
+    assert re.fullmatch("# .+", lines[0])
+    assert any(line.startswith("> ") for line in lines[:4])
+    links = [line for line in lines if line.startswith("- ")]
+    for line in links:
+        assert re.fullmatch(r"- \[[^]]+\]\([^)\s]+\): .+", line), line
+    assert lines.count("## Optional") == 1
