@@ -4,14 +4,17 @@ What is slow to import, or to start, is only touched when the settings ask for i
 """
 
 import os
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import anyio.to_thread
+from msgspec import structs
 
+from wsserver.engine.breaker import Breaker, BreakerPolicy
 from wsserver.providers.demo import DEFAULT_MODEL, DemoProvider
+from wsserver.providers.fallback import Candidate, Fallback, FallbackMetrics
 from wsserver.settings import Model, Settings
 from wsserver.sources import SettingsError
 from wsserver.turns.models import DEMO_PREFIX, ModelTable
@@ -27,16 +30,38 @@ OPENAI_DEFAULT_MODEL = "gpt-4o-mini"
 
 LOCAL_MODEL = "local"
 
+_CHAIN_MARGIN_SECONDS = 1.0
 _LOCAL_STOP_SECONDS = 0.4  # part of what a drain may take
 
 
 class Upstreams:
-    """Providers that are open, and the names that lead to them."""
+    """Providers that are open, and the names that lead to them.
+
+    Attributes:
+        breakers: Of the models in chains of fallbacks, by name.
+    """
 
     def __init__(
-        self, settings: Settings, environ: Mapping[str, str], stack: AsyncExitStack
+        self,
+        settings: Settings,
+        environ: Mapping[str, str],
+        stack: AsyncExitStack,
+        *,
+        metrics: FallbackMetrics,
+        jitter: Callable[[], float],
     ) -> None:
-        """Makes nothing yet; `stack` closes what is made."""
+        """Makes nothing yet.
+
+        Args:
+            settings: What was set.
+            environ: Where the keys are.
+            stack: Closes what is made.
+            metrics: Counts fallbacks.
+            jitter: Returns a random number in [0, 1).
+        """
+        self.breakers: dict[str, Breaker] = {}
+        self._metrics = metrics
+        self._jitter = jitter
         self._settings = settings
         self._environ = environ
         self._stack = stack
@@ -71,7 +96,7 @@ class Upstreams:
                 f"default_model: {default!r} leads nowhere; add [models.{default!r}] to"
                 " the file, or set OPENAI_BASE_URL or OPENAI_API_KEY"
             )
-        return ModelTable(
+        table = ModelTable(
             default=default,
             configured=configured,
             demo=Target(provider=demo, model=DEFAULT_MODEL),
@@ -79,6 +104,12 @@ class Upstreams:
             accepts_demo=demo.accepts,
             upstream=upstream,
         )
+        chains = {
+            name: self._chain(name, model.fallback, table)
+            for name, model in settings.models.items()
+            if model.fallback
+        }
+        return table.replacing(chains)
 
     async def warm_up(self) -> None:
         """Loads what the first turn would have to wait for."""
@@ -95,7 +126,54 @@ class Upstreams:
                     " key, or leave api_key_env out"
                 )
         chat = self._chat(f"models.{name}", model.base_url, key)
-        return self._target(chat, model.model or name, model.context_tokens)
+        target = self._target(chat, model.model or name, model.context_tokens)
+        seconds = model.first_token_timeout_seconds
+        return structs.replace(target, first_token_seconds=seconds)
+
+    def _chain(self, name: str, others: Sequence[str], table: ModelTable) -> Target:
+        """Returns the target of a model that others stand in for.
+
+        What these are told to fall back on themselves does not count.
+        """
+        names = (name, *others)
+        targets = [table.resolve(one) for one in names]
+        for index, target in enumerate(targets):
+            if target is None or names[index] in names[:index]:
+                why = "leads nowhere" if target is None else "stands there twice"
+                raise SettingsError(
+                    f"models.{name}: {names[index]!r} in `fallback` {why}; name"
+                    " different models that there are"
+                )
+        known = [target for target in targets if target is not None]
+        chain = Fallback(
+            list(map(self._candidate, names, known)),
+            metrics=self._metrics,
+            jitter=self._jitter,
+        )
+        windows = [one.context_tokens for one in known if one.context_tokens]
+        return Target(
+            provider=chain,
+            model=name,
+            context_tokens=min(windows, default=None),
+            # The chain gives up before that, and says why.
+            first_token_seconds=chain.first_token_seconds + _CHAIN_MARGIN_SECONDS,
+        )
+
+    def _candidate(self, name: str, target: Target) -> Candidate:
+        settings = self._settings
+        policy = BreakerPolicy(
+            failures=settings.breaker_failures,
+            window_seconds=settings.breaker_window_seconds,
+            open_seconds=settings.breaker_open_seconds,
+        )
+        return Candidate(
+            name=name,
+            provider=target.provider,
+            model=target.model,
+            first_token_seconds=target.first_token_seconds
+            or settings.upstream_first_token_timeout_seconds,
+            breaker=self.breakers.setdefault(name, Breaker(policy)),
+        )
 
     def _target(
         self, chat: "OpenAIChat", model: str, context_tokens: int | None = None
@@ -153,7 +231,9 @@ class Upstreams:
 
 
 @asynccontextmanager
-async def open_upstreams(settings: Settings) -> AsyncGenerator[Upstreams]:
+async def open_upstreams(
+    settings: Settings, *, metrics: FallbackMetrics, jitter: Callable[[], float]
+) -> AsyncGenerator[Upstreams]:
     """Yields the upstreams, and closes them after."""
     async with AsyncExitStack() as stack:
-        yield Upstreams(settings, os.environ, stack)
+        yield Upstreams(settings, os.environ, stack, metrics=metrics, jitter=jitter)

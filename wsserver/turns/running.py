@@ -16,6 +16,7 @@ from protocol.events import (
     DoneEvent,
     Reason,
     StartEvent,
+    TakeoverEvent,
     ToolResultEvent,
     UsageEvent,
 )
@@ -98,7 +99,7 @@ class RunningTurn:
         self._viewers = viewers
         self._services = services
         self._target = target
-        self._model = model
+        self._model = self._answering = model
         self._request_id = request_id
         self._ended = ended
         self._usage: UsageEvent | None = None
@@ -115,7 +116,7 @@ class RunningTurn:
             turn=self.turn,
             tools=tools_of(self.config),
             response_schema=self.config.response_schema or None,
-            limits=services.limits.turn,
+            limits=target.limits(services.limits.turn),
             accepted_at=min(now, now - (wall - message.at)),
             now=now,
         )
@@ -266,6 +267,8 @@ class RunningTurn:
         return request, len(orjson.dumps(request.messages))
 
     def _append(self, action: Append) -> None:
+        if action.event is TakeoverEvent and not self._taken_over(action):
+            return
         event = self._log.append(action.event, turn=self.turn, **action.members)
         match event:
             case UsageEvent():
@@ -277,6 +280,11 @@ class RunningTurn:
                 self.keep_through = event.keep_through
             case _:
                 pass
+
+    def _taken_over(self, action: Append) -> bool:
+        """Takes note of who answers; says whether it is another than before."""
+        before, self._answering = self._answering, action.members["model"]
+        return self._answering != before
 
     def _done(self, members: dict[str, Any]) -> None:
         through = self._log.head if self.keep_through is None else self.keep_through
