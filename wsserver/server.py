@@ -85,6 +85,7 @@ class Server:
         self._connection_settings = connection_settings
         self._quotas = Quotas(connection_settings)
         self._metrics = metrics
+        metrics.watch_views(self._lags)
         self._clock = clock
         self._listener = Listener(
             assembly.endpoint(settings),
@@ -159,6 +160,9 @@ class Server:
             await connection.run()
         finally:
             self.connections.discard(connection)
+
+    def _lags(self) -> list[int]:
+        return [lag for connection in self.connections for lag in connection.lags()]
 
     def _not_ready(self) -> str | None:
         if self.draining:

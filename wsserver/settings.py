@@ -29,8 +29,10 @@ class Model(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         model: The name it has there; None for the same.
         api_key_env: The variable that holds the API key; None for no key.
         context_tokens: The model's window; None for the setting of that name.
-        first_token_timeout_seconds: From a model call to its first token; None for `upstream_first_token_timeout_seconds`.
-        fallback: Names of models that are asked in its place, in order, while it gives no answer.
+        first_token_timeout_seconds: From a model call to its first token; None for
+            `upstream_first_token_timeout_seconds`.
+        fallback: Names of models that are asked in its place, in order, where it
+            gives no answer.
     """
 
     base_url: Text

@@ -110,5 +110,4 @@ class Breaker:
         self._open_until = open_until
         self._probing = False
         self._pass += 1
-        self._calls = 0
         self._failures.clear()

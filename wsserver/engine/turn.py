@@ -56,6 +56,7 @@ class Turn:
     Attributes:
         phase: Where it is.
         calling: Whether a model call is under way whose end was not seen yet.
+        stopped_in: The phase in which somebody wanted it to end.
         tools: Its tool calls; results are for `tool_result`.
     """
 
@@ -81,6 +82,7 @@ class Turn:
         """
         self.phase: Phase | Literal["stopping", "ended"] = "connecting"
         self.calling = False
+        self.stopped_in = ""
         self._limits = limits
         self.tools = Batch(turn, tools, limits.tool_times, limits.call_bytes)
         self._answer = AnswerCheck(response_schema)
@@ -236,6 +238,7 @@ class Turn:
             return actions
         how = ending.stopped(reason)
         if how.status == "interrupted":
+            self.stopped_in = self.phase
             self._watch.stopped(now)
         return actions + self._close(how, now)
 

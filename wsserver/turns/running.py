@@ -33,6 +33,7 @@ from wsserver.engine.conversation import ConversationState, Waiting, tools_of
 from wsserver.engine.model import Failure, ModelRequest
 from wsserver.engine.moments import timestamp
 from wsserver.engine.prompt import PromptFold
+from wsserver.engine.timing import in_one_lump
 from wsserver.engine.tools import Settling
 from wsserver.engine.turn import Turn
 from wsserver.log.conversation_log import ConversationLog
@@ -291,10 +292,12 @@ class RunningTurn:
         kept = proof(self._log.tail(self.turn), self.turn, through)
         done = self._log.append(DoneEvent, turn=self.turn, text=kept, **members)
         assert self._usage is not None, "the machine appends usage before done"
-        self._services.metrics.turn_done(self._model, done, self._usage)
+        metrics = self._services.metrics
+        if in_one_lump(done, self._usage):
+            log.warning("answer_in_one_lump", turn=self.turn, model=self._answering)
+        metrics.turn_done(self._model, self._answering, done, self._usage)
         if done.timing.stop_ms is not None:
-            reason = done.reason or done.status
-            self._services.metrics.interrupted(reason, done.timing.stop_ms / 1000)
+            metrics.interrupted(self._machine.stopped_in, done.timing.stop_ms / 1000)
         log.info(
             "turn_done",
             turn=self.turn,

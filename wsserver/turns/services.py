@@ -63,8 +63,10 @@ class TurnMetrics(Protocol):
         """Counts a turn."""
         ...
 
-    def turn_done(self, model: str, done: DoneEvent, usage: UsageEvent) -> None:
-        """Counts how a turn ended and what it took."""
+    def turn_done(
+        self, model: str, answering: str, done: DoneEvent, usage: UsageEvent
+    ) -> None:
+        """Counts how a turn ended, what it took, and which model answered last."""
         ...
 
     def first_token(self, model: str, seconds: float) -> None:
