@@ -90,7 +90,7 @@ class Families:
             "tool_seconds",
             "Tool call asked for to settled.",
             "status",
-            buckets=SECONDS_BUCKETS,
+            buckets=_TURN_BUCKETS,
         )
 
     def _upstreams(self) -> None:

@@ -293,6 +293,8 @@ class RunningTurn:
         done = self._log.append(DoneEvent, turn=self.turn, text=kept, **members)
         assert self._usage is not None, "the machine appends usage before done"
         metrics = self._services.metrics
+        if not self._first_token_counted:  # a call's name can be all that came
+            self._count_first_token()
         if in_one_lump(done, self._usage):
             log.warning("answer_in_one_lump", turn=self.turn, model=self._answering)
         metrics.turn_done(self._model, self._answering, done, self._usage)
