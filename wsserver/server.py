@@ -191,10 +191,10 @@ async def serving(settings: Settings) -> AsyncGenerator[Server]:
     async with AsyncExitStack() as stack:
         store = await _open_store(settings)
         stack.push_async_callback(store.close)
-        upstreams = await stack.enter_async_context(
-            open_upstreams(settings, metrics=metrics, jitter=clock.jitter)
+        upstreams = await stack.enter_async_context(open_upstreams(settings))
+        models = upstreams.chained(
+            await upstreams.table(), metrics=metrics, jitter=clock.jitter
         )
-        models = await upstreams.table()
         metrics.watch_breakers(upstreams.breakers)
         tools = await load_tools(settings, os.environ)
         tasks = await stack.enter_async_context(anyio.create_task_group())

@@ -42,33 +42,17 @@ class Upstreams:
     """
 
     def __init__(
-        self,
-        settings: Settings,
-        environ: Mapping[str, str],
-        stack: AsyncExitStack,
-        *,
-        metrics: FallbackMetrics,
-        jitter: Callable[[], float],
+        self, settings: Settings, environ: Mapping[str, str], stack: AsyncExitStack
     ) -> None:
-        """Makes nothing yet.
-
-        Args:
-            settings: What was set.
-            environ: Where the keys are.
-            stack: Closes what is made.
-            metrics: Counts fallbacks.
-            jitter: Returns a random number in [0, 1).
-        """
+        """Makes nothing yet; `stack` closes what is made."""
         self.breakers: dict[str, Breaker] = {}
-        self._metrics = metrics
-        self._jitter = jitter
         self._settings = settings
         self._environ = environ
         self._stack = stack
         self._chats: dict[tuple[str, str | None], OpenAIChat] = {}
 
     async def table(self) -> ModelTable:
-        """Returns which name leads where.
+        """Returns which name leads where, each to one upstream.
 
         Raises:
             SettingsError: A model can't be had as the settings say.
@@ -104,11 +88,45 @@ class Upstreams:
             accepts_demo=demo.accepts,
             upstream=upstream,
         )
-        chains = {
-            name: self._chain(name, model.fallback, table)
-            for name, model in settings.models.items()
-            if model.fallback
-        }
+        for name, model in settings.models.items():
+            _check_fallback(name, model.fallback, table)
+        return table
+
+    def chained(
+        self,
+        table: ModelTable,
+        *,
+        metrics: FallbackMetrics,
+        jitter: Callable[[], float],
+    ) -> ModelTable:
+        """Returns the table with chains where models have others to fall back on.
+
+        What these are told to fall back on themselves does not count.
+
+        Args:
+            table: What `table` returned.
+            metrics: Counts fallbacks.
+            jitter: Returns a random number in [0, 1).
+        """
+        chains: dict[str, Target] = {}
+        for name, model in self._settings.models.items():
+            if model.fallback:
+                names = (name, *model.fallback)
+                chain = Fallback(
+                    [self._candidate(one, table) for one in names],
+                    metrics=metrics,
+                    jitter=jitter,
+                )
+                targets = [table.resolve(one) for one in names]
+                windows = [one.context_tokens for one in targets if one is not None]
+                chains[name] = Target(
+                    provider=chain,
+                    model=name,
+                    context_tokens=min(filter(None, windows), default=None),
+                    # The chain gives up before that, and says why.
+                    first_token_seconds=chain.first_token_seconds
+                    + _CHAIN_MARGIN_SECONDS,
+                )
         return table.replacing(chains)
 
     async def warm_up(self) -> None:
@@ -130,37 +148,9 @@ class Upstreams:
         seconds = model.first_token_timeout_seconds
         return structs.replace(target, first_token_seconds=seconds)
 
-    def _chain(self, name: str, others: Sequence[str], table: ModelTable) -> Target:
-        """Returns the target of a model that others stand in for.
-
-        What these are told to fall back on themselves does not count.
-        """
-        names = (name, *others)
-        targets = [table.resolve(one) for one in names]
-        for index, target in enumerate(targets):
-            if target is None or names[index] in names[:index]:
-                why = "leads nowhere" if target is None else "stands there twice"
-                raise SettingsError(
-                    f"models.{name}: {names[index]!r} in `fallback` {why}; name"
-                    " different models that there are"
-                )
-        known = [target for target in targets if target is not None]
-        chain = Fallback(
-            list(map(self._candidate, names, known)),
-            metrics=self._metrics,
-            jitter=self._jitter,
-        )
-        windows = [one.context_tokens for one in known if one.context_tokens]
-        return Target(
-            provider=chain,
-            model=name,
-            context_tokens=min(windows, default=None),
-            # The chain gives up before that, and says why.
-            first_token_seconds=chain.first_token_seconds + _CHAIN_MARGIN_SECONDS,
-        )
-
-    def _candidate(self, name: str, target: Target) -> Candidate:
-        settings = self._settings
+    def _candidate(self, name: str, table: ModelTable) -> Candidate:
+        settings, target = self._settings, table.resolve(name)
+        assert target is not None, "the names of a chain were checked"
         policy = BreakerPolicy(
             failures=settings.breaker_failures,
             window_seconds=settings.breaker_window_seconds,
@@ -230,10 +220,20 @@ class Upstreams:
         return self._target(chat, local.name, slot_tokens)
 
 
+def _check_fallback(name: str, others: Sequence[str], table: ModelTable) -> None:
+    named = {name}
+    for other in others:
+        if other in named or table.resolve(other) is None:
+            why = "stands there twice" if other in named else "leads nowhere"
+            raise SettingsError(
+                f"models.{name}: {other!r} in `fallback` {why}; name different models"
+                " that there are"
+            )
+        named.add(other)
+
+
 @asynccontextmanager
-async def open_upstreams(
-    settings: Settings, *, metrics: FallbackMetrics, jitter: Callable[[], float]
-) -> AsyncGenerator[Upstreams]:
+async def open_upstreams(settings: Settings) -> AsyncGenerator[Upstreams]:
     """Yields the upstreams, and closes them after."""
     async with AsyncExitStack() as stack:
-        yield Upstreams(settings, os.environ, stack, metrics=metrics, jitter=jitter)
+        yield Upstreams(settings, os.environ, stack)

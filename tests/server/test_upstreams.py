@@ -22,14 +22,10 @@ async def table() -> AsyncIterator[Any]:
         async def make(
             environ: dict[str, str] | None = None, **settings: Any
         ) -> ModelTable:
-            upstreams = Upstreams(
-                Settings(**settings),
-                environ or {},
-                stack,
-                metrics=NoMetrics(),
-                jitter=lambda: 0.5,
+            upstreams = Upstreams(Settings(**settings), environ or {}, stack)
+            return upstreams.chained(
+                await upstreams.table(), metrics=NoMetrics(), jitter=lambda: 0.5
             )
-            return await upstreams.table()
 
         yield make
 
