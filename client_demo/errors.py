@@ -166,7 +166,7 @@ class TooLargeError(CommandError, TurnError, code="too_large"):
 
 
 class TooManyConversationsError(CommandError, code="too_many_conversations"):
-    """The connection has its limit of conversations open."""
+    """The connection, or the principal, has its limit of conversations open."""
 
 
 class TooManyTurnsError(CommandError, code="too_many_turns"):
@@ -174,7 +174,7 @@ class TooManyTurnsError(CommandError, code="too_many_turns"):
 
 
 class RateLimitedError(CommandError, code="rate_limited"):
-    """Too many frames in too short a time."""
+    """Too many frames in too short a time, or too many connections."""
 
 
 class IdempotencyConflictError(CommandError, code="idempotency_conflict"):

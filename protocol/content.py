@@ -139,6 +139,8 @@ class Limits(Struct, frozen=True, kw_only=True, omit_defaults=True):
         principal_frames_per_second: Frames of all connections of one principal, on
             average.
         principal_connections: Connections of one principal.
+        principal_conversations: Open conversations on all connections of one
+            principal.
         address_connections: Connections from one address.
     """
 
@@ -156,6 +158,7 @@ class Limits(Struct, frozen=True, kw_only=True, omit_defaults=True):
     frames_burst: int | None = None
     principal_frames_per_second: int | None = None
     principal_connections: int | None = None
+    principal_conversations: int | None = None
     address_connections: int | None = None
 
 

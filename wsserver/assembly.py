@@ -76,11 +76,10 @@ def retention(settings: Settings) -> Retention:
 def connection_settings(settings: Settings, models: Models) -> ConnectionSettings:
     """Returns what connections may take, and what `welcome` says of it."""
     # Without credentials everybody is the same principal.
-    principal_frames, principal_connections = (
-        (settings.max_principal_frames_per_second, settings.max_principal_connections)
-        if settings.has_credentials
-        else (None, None)
-    )
+    shared = settings.has_credentials
+    principal_connections = settings.max_principal_connections if shared else None
+    principal_conversations = settings.max_principal_conversations if shared else None
+    principal_frames = settings.max_principal_frames_per_second if shared else None
     return ConnectionSettings(
         server=ServerInfo(name="wsserver", version=__version__),
         models=tuple(models.names()),
@@ -99,11 +98,13 @@ def connection_settings(settings: Settings, models: Models) -> ConnectionSetting
             frames_burst=BURST * settings.max_frames_per_second,
             principal_frames_per_second=principal_frames,
             principal_connections=principal_connections,
+            principal_conversations=principal_conversations,
             address_connections=settings.max_address_connections,
         ),
         frames_per_second=settings.max_frames_per_second,
         frames_burst=BURST * settings.max_frames_per_second,
         principal_connections=principal_connections,
+        principal_conversations=principal_conversations,
         principal_frames_per_second=principal_frames,
         principal_frames_burst=BURST * (principal_frames or 0),
         hello_seconds=settings.hello_timeout_seconds,

@@ -23,7 +23,7 @@ _SECRET_NAMES = frozenset(
     {"token", "api_key", "authorization", "password", "secret", "credentials"}
 )
 _SECRET_TEXT = re.compile(
-    r"(?P<before>\bbearer[ .]|\b(?:access_)?token=|\bapi[_-]?key=|\bsk-)"
+    r"(?P<before>\bbearer[ .]|\b(?:access_)?token=|\b(?-i:eyJ)|\bapi[_-]?key=|\bsk-)"
     r"[^\s\"',;&)]+",
     re.IGNORECASE,
 )

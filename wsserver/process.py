@@ -11,7 +11,7 @@ import structlog
 
 from wsserver import __version__
 from wsserver.logging import configure
-from wsserver.server import Server, serving
+from wsserver.server import NO_PARTS, Parts, Server, serving
 from wsserver.settings import Settings
 from wsserver.sources import Loaded, SettingsError
 
@@ -20,8 +20,12 @@ EXIT_STOPPED_AT_ONCE = 1
 log = structlog.get_logger(__name__)
 
 
-def run(loaded: Loaded) -> int:
+def run(loaded: Loaded, parts: Parts = NO_PARTS) -> int:
     """Serves until a signal says to stop; returns the exit code.
+
+    Args:
+        loaded: What was set.
+        parts: What the program brings along: a store or models of its own.
 
     Raises:
         SettingsError: A setting turned out to be of no use.
@@ -33,7 +37,7 @@ def run(loaded: Loaded) -> int:
     _raise_open_files()
     options = {"use_uvloop": find_spec("uvloop") is not None}
     try:
-        return anyio.run(_serve_until_told, settings, backend_options=options)
+        return anyio.run(_serve_until_told, settings, parts, backend_options=options)
     except ExceptionGroup as group:
         # Task groups wrap what stops them.
         bad = group.subgroup(SettingsError)
@@ -42,12 +46,12 @@ def run(loaded: Loaded) -> int:
         raise _first(bad) from None
 
 
-async def _serve_until_told(settings: Settings) -> int:
+async def _serve_until_told(settings: Settings, parts: Parts) -> int:
     told = anyio.Event()
     with anyio.CancelScope() as everything:
         async with anyio.create_task_group() as watch:
             watch.start_soon(_await_signals, told, everything.cancel)
-            async with serving(settings) as server:
+            async with serving(settings, parts) as server:
                 _announce(server)
                 watch.start_soon(_settle, server)
                 await told.wait()

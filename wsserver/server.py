@@ -1,12 +1,13 @@
 """The composition root: builds the rooms, runs them, ends them in order."""
 
 import os
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
 import anyio
 import structlog
+from msgspec import Struct
 
 from wsserver import assembly
 from wsserver.auth.principal import Authority
@@ -28,7 +29,7 @@ from wsserver.transports.http import CHAT_PATH, Site
 from wsserver.transports.listener import Listener
 from wsserver.turns.clock import Clock
 from wsserver.turns.directory import Directory
-from wsserver.turns.services import Services
+from wsserver.turns.services import Services, Target
 from wsserver.upstreams import open_upstreams
 
 _LAG_SECONDS = 0.5
@@ -179,9 +180,32 @@ class Server:
         return f"[{host}]:{self.port}" if ":" in host else f"{host}:{self.port}"
 
 
+class Parts(Struct, frozen=True, kw_only=True):
+    """What a program brings along that settings can't name.
+
+    Attributes:
+        store: Used in place of the one that the settings name, and closed in the
+            end; None for that one.
+        models: Further models by the names that clients use; they go before those
+            of the settings.
+    """
+
+    store: Store | None = None
+    models: Mapping[str, Target] = {}
+
+
+NO_PARTS = Parts()
+
+
 @asynccontextmanager
-async def serving(settings: Settings) -> AsyncGenerator[Server]:
+async def serving(
+    settings: Settings, parts: Parts = NO_PARTS
+) -> AsyncGenerator[Server]:
     """Runs a server while the context is open; leaving it drains.
+
+    Args:
+        settings: What was set.
+        parts: What the program brings along.
 
     Raises:
         SettingsError: What a setting names can't be used: a file, the address.
@@ -189,11 +213,11 @@ async def serving(settings: Settings) -> AsyncGenerator[Server]:
     metrics, clock = Metrics(), Clock()
     authority = assembly.authority(settings, clock.wall)
     async with AsyncExitStack() as stack:
-        store = await _open_store(settings)
+        store = parts.store or await _open_store(settings)
         stack.push_async_callback(store.close)
         upstreams = await stack.enter_async_context(open_upstreams(settings))
         models = upstreams.chained(
-            await upstreams.table(), metrics=metrics, jitter=clock.jitter
+            await upstreams.table(parts.models), metrics=metrics, jitter=clock.jitter
         )
         metrics.watch_breakers(upstreams.breakers)
         tools = await load_tools(settings, os.environ)

@@ -278,6 +278,13 @@ class Settings(Struct, frozen=True, kw_only=True):
     max_conversations: Annotated[
         Count, Meta(description="Open conversations on one connection.")
     ] = 128
+    max_principal_conversations: Annotated[
+        Count | None,
+        Meta(
+            description="The same on all connections of one principal, where there are"
+            " credentials."
+        ),
+    ] = 10_000
     max_active_turns: Annotated[
         Count, Meta(description="Running turns of one principal.")
     ] = 16

@@ -31,6 +31,7 @@ OPENAI_DEFAULT_MODEL = "gpt-4o-mini"
 LOCAL_MODEL = "local"
 
 _CHAIN_MARGIN_SECONDS = 1.0
+_NONE: Mapping[str, Target] = {}
 _LOCAL_STOP_SECONDS = 0.4  # part of what a drain may take
 
 
@@ -51,17 +52,19 @@ class Upstreams:
         self._stack = stack
         self._chats: dict[tuple[str, str | None], OpenAIChat] = {}
 
-    async def table(self) -> ModelTable:
+    async def table(self, own: Mapping[str, Target] = _NONE) -> ModelTable:
         """Returns which name leads where, each to one upstream.
+
+        Args:
+            own: Names that lead to providers of the program's own.
 
         Raises:
             SettingsError: A model can't be had as the settings say.
         """
         settings, demo = self._settings, DemoProvider()
-        configured = {
-            name: self._configured(name, model)
-            for name, model in settings.models.items()
-        }
+        configured = dict(own)
+        for name, model in settings.models.items():
+            configured.setdefault(name, self._configured(name, model))
         if settings.local_model_path or settings.default_model == LOCAL_MODEL:
             configured.setdefault(LOCAL_MODEL, await self._local())
         upstream: Target | None = None

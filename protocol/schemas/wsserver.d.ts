@@ -592,6 +592,8 @@ export interface Limits {
   principal_frames_per_second?: number;
   /** Connections of one principal. */
   principal_connections?: number;
+  /** Open conversations on all connections of one principal. */
+  principal_conversations?: number;
   /** Connections from one address. */
   address_connections?: number;
 }

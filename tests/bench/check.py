@@ -18,7 +18,7 @@ from tests.bench.streams import Load, through_own_connections, warm_up
 
 ROUNDS = 4
 SECONDS = 1.5
-LOAD = Load(streams=50, rate=30, spare_seconds=6, to_the_end=False)
+LOAD = Load(streams=50, rate=30)
 OURS = "wsserver-memory"
 LIMITS = {"floor": 3.0, "plain-sdk": 0.45}
 """At most so many times that row's processor time per token. Both are generous; what is

@@ -5,8 +5,10 @@ name says how; `bench:tokens=200,rate=30` streams 200 chunks, the first at once 
 then 30 a second. `rate=0` writes as fast as the socket takes them, 64 chunks a write.
 `stamp=1` puts the moment of the write into the chunk's text: `@` and 16 digits,
 microseconds of CLOCK_MONOTONIC, which all processes of a machine share. `text=4000`
-makes the text that long. `id=7` names the stream: `GET /closed` tells for each id when
-the stream was closed before its end.
+makes the text that long. `id=7` names the stream.
+
+`GET /closed` tells for each id when the stream was closed before its end. `GET /finish`
+ends all paced streams now, and tells how many chunks they had.
 
 All paced streams share one timer, and a token is one `send` of ready bytes. What that
 costs is the row `upstream` of the benchmark.
@@ -119,6 +121,10 @@ class Streams:
             )
         self._wheel.add(stream, at)
 
+    def finish(self) -> int:
+        """Ends all streams; returns how many chunks they had."""
+        return sum(stream.finish() for stream in self._wheel.clear())
+
     def _tick(self) -> None:
         loop = asyncio.get_running_loop()
         now = loop.time()
@@ -171,13 +177,16 @@ class Stream(asyncio.Protocol):
                 return
             self._data = rest[size:]
             if head.startswith(b"GET"):
-                self._tell()
+                self._tell(head.split(b" ")[1])
             else:
                 self._stream(options(orjson.loads(rest[:size])["model"]))
 
-    def _tell(self) -> None:
+    def _tell(self, path: bytes) -> None:
         assert self._transport is not None
-        told = orjson.dumps(self._streams.closed_us)
+        if path == b"/finish":
+            told = orjson.dumps(self._streams.finish())
+        else:
+            told = orjson.dumps(self._streams.closed_us)
         self._transport.write(
             b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%b" % (len(told), told)
         )
@@ -209,6 +218,15 @@ class Stream(asyncio.Protocol):
             self._streams.add(self, self._next_at)
         else:
             self._transport.write(_last(self._asked.tokens))
+
+    def finish(self) -> int:
+        """Ends the stream here; returns how many chunks it had, 0 if it is over."""
+        if self._transport is None or not self._left:
+            return 0
+        sent = self._asked.tokens - self._left
+        self._left = 0
+        self._transport.write(_last(sent))
+        return sent
 
     def _chunks(self, count: int) -> bytes:
         if self._asked.stamp:

@@ -57,6 +57,11 @@ class Row(Struct, frozen=True, kw_only=True):
         return self.dialect == "wsserver"
 
     @property
+    def has_upstream(self) -> bool:
+        """Whether it relays at all."""
+        return not self.name.startswith("floor")
+
+    @property
     def rounds(self) -> int:
         """At most so many: the ratio of ours to the floor is what matters most."""
         return 9 if self.ours or self.name == "floor" else 2

@@ -53,7 +53,7 @@ class _Clients:
             socket.close()
 
     async def _turn(self, socket: Socket, name: str, *, interrupted: bool) -> None:
-        tally = Tally(1, TOKENS, stamped=False)
+        tally = Tally(1)
         socket.attach(name, Answer(tally))
         socket.send(name)
         if interrupted:

@@ -49,13 +49,13 @@ def test_frames_come_whole(sizes: list[int], cuts: list[int]) -> None:
 @pytest.mark.parametrize("body", [PLAIN, STAMPED], ids=["plain", "stamped"])
 @given(cuts=st.lists(st.integers(0, 1000), max_size=9))
 def test_tokens_are_counted_once(body: bytes, cuts: list[int]) -> None:
-    tally = Tally(1, 4, stamped=body is STAMPED)
+    tally = Tally(1, stamped=body is STAMPED)
     chat = SseChat("", Answer(tally))
     for piece in pieces(body, cuts):
         chat.data_received(piece)
     assert tally.tokens == 4
     assert len(tally.delays_us) == (4 if body is STAMPED else 0)
-    assert (tally.started, tally.ended, tally.short) == (1, 1, 0)
+    assert (tally.started, tally.ended) == (1, 1)
 
 
 @given(st.lists(st.floats(0, 1), max_size=20), st.lists(st.floats(0, 1), max_size=9))

@@ -26,6 +26,12 @@ class Wheel(Generic[T]):
         slot = max(int(at / TICK_SECONDS), self._reached + 1)
         self._slots.setdefault(slot, []).append(stream)
 
+    def clear(self) -> list[T]:
+        """Takes out all."""
+        found = [stream for slot in self._slots.values() for stream in slot]
+        self._slots.clear()
+        return found
+
     def due(self, now: float) -> list[T]:
         """Takes out what is due by now."""
         upto = int(now / TICK_SECONDS)

@@ -22,13 +22,17 @@ ANN = Principal(name="ann", space="alice")
 
 
 def limited(
-    connections: int | None = None, per_second: float | None = None, burst: int = 50
+    connections: int | None = None,
+    per_second: float | None = None,
+    burst: int = 50,
+    conversations: int | None = None,
 ) -> Any:
     return msgspec.structs.replace(
         SETTINGS,
         principal_connections=connections,
         principal_frames_per_second=per_second,
         principal_frames_burst=burst,
+        principal_conversations=conversations,
     )
 
 
@@ -193,3 +197,34 @@ async def test_what_a_principal_says_is_limited_over_all_its_connections() -> No
             noisy.say("close", id=f"y{number}", conversation="c")
         assert (await noisy.ended())[0] == CloseCode.RATE
         assert quiet.wire.closed is None, "only who goes on is closed"
+
+
+async def test_a_principal_has_so_many_conversations_open_and_no_more() -> None:
+    settings = limited(conversations=3)
+    quotas = Quotas(settings)
+    async with (
+        server() as r,
+        member(r, quotas, "alice", settings) as alice,
+        member(r, quotas, "bob", settings) as bob,
+    ):
+        assert (await alice.ask("open", conversation="a"))["ok"]
+        async with member(r, quotas, "ann", settings) as ann:
+            for name in ("a", "b"):
+                assert (await ann.ask("open", conversation=name))["ok"]
+                assert (await ann.ask("open", conversation=name))["ok"], "counted once"
+            for client, name in ((alice, "b"), (alice, "new"), (ann, "c")):
+                error = (await client.ask("open", conversation=name))["error"]
+                assert error["code"] == "too_many_conversations"
+                assert error["retryable"] is False
+            assert r.directory.loaded(ALICE.key("new")) is None
+            assert (await bob.ask("open", conversation="a"))["ok"]
+            await ann.ask("close", conversation="b")
+            await ann.ask("close", conversation="b")
+            assert (await alice.ask("open", conversation="b"))["ok"]
+            assert not (await ann.ask("open", conversation="c"))["ok"]
+            await alice.ask("delete", conversation="b")
+            assert (await ann.ask("open", conversation="c"))["ok"]
+        await settle()
+        for name in ("b", "c"):
+            assert (await alice.ask("open", conversation=name))["ok"]
+        assert not (await alice.ask("open", conversation="d"))["ok"]

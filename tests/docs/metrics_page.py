@@ -20,7 +20,7 @@ of generative models (`gen_ai.client.…`, with underscores for dots) where thes
 `…_bucket`, `…_sum` and `…_count`. Model names that clients make up are counted as `other` beyond the
 first hundred.
 
-What they are good for stands in [Watch](../how-to/watch.md), next to a dashboard for Grafana.
+What they are good for stands in [Observe](../how-to/observe.md), next to a dashboard for Grafana.
 
 | metric | kind | labels | |
 |---|---|---|---|

@@ -10,11 +10,14 @@ import pytest
 
 from tests.docs.metrics_page import PAGE, bounds, labels, page
 
-DASHBOARD = Path(__file__).parents[2] / "docs" / "grafana" / "wsserver.json"
+DOCS = Path(__file__).parents[2] / "docs"
+DASHBOARD = DOCS / "grafana" / "wsserver.json"
 BOARD: Any = orjson.loads(DASHBOARD.read_bytes())
 PANELS = [panel for panel in BOARD["panels"] if panel["type"] != "row"]
 QUERIES = [target["expr"] for panel in PANELS for target in panel["targets"]]
 LABELS = labels()
+
+GUIDES = sorted([*DOCS.parent.glob("*.md"), *DOCS.glob("**/*.md")])
 
 # A metric, the labels in its braces, and the range behind it.
 _SELECTOR = re.compile(
@@ -87,6 +90,15 @@ def test_a_legend_names_labels_that_the_query_keeps(panel: Any) -> None:
             (name, _, _) = asked(target["expr"])[0]
             kept = set(LABELS[known(name) or ""])
         assert set(re.findall(r"\{\{(\w+)\}\}", target["legendFormat"])) <= kept
+
+
+@pytest.mark.parametrize("path", GUIDES, ids=lambda path: path.name)
+def test_a_guide_names_metrics_that_there_are(path: Path) -> None:
+    text = path.read_text()
+    named = set(re.findall(r"\b((?:wsserver|gen_ai)_[a-z_]+)\b(?!\.)", text))
+    metrics = {name for name in named if name not in {"wsserver_", "gen_ai_"}}
+    there = {name for name in metrics if known(name) or name in bounds()}
+    assert metrics - there - set().union(*LABELS.values()) == set()
 
 
 def test_every_metric_of_ours_is_on_the_dashboard() -> None:

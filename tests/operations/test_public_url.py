@@ -171,7 +171,8 @@ async def answering(**answers: tuple[int, str, str]) -> AsyncGenerator[str]:
 @pytest.mark.parametrize(
     ("status", "body", "remedy"),
     [
-        (400, "", "HTTP/1.1"),
+        (400, "", "Connection headers"),
+        (505, "", "HTTP/1.1"),
         (426, "", "Upgrade"),
         (403, "Pages of that origin may not connect.", "Host header"),
         (421, "", "auth_keys_file"),

@@ -98,3 +98,12 @@ def test_what_libraries_warn_of_is_a_line_like_any_other() -> None:
         warnings.warn("old", DeprecationWarning, stacklevel=1)
         logging.captureWarnings(False)
     assert "py.warnings" in stream.getvalue()
+
+
+def test_a_json_web_token_is_hidden_wherever_it_stands() -> None:
+    token = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJhIn0.c2lnbmF0dXJl"  # noqa: S105
+    event = {"event": f"odd {token}", "about": f"({token}) of Eyjafjord"}
+    assert redact(None, "info", event) == {
+        "event": "odd eyJ[redacted]",
+        "about": "(eyJ[redacted]) of Eyjafjord",
+    }

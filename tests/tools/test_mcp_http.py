@@ -86,7 +86,7 @@ async def test_an_answer_that_is_too_long_is_an_error(json: bool) -> None:
 async def test_a_server_that_goes_is_missed_without_a_call() -> None:
     async with http_server() as http, connected(url=http.url) as server:
         await http.kill()
-        await until(lambda: not server.connected)
+        await until(lambda: not server.connected, seconds=3)
 
 
 @pytest.mark.parametrize(

@@ -315,6 +315,7 @@ async def test_without_credentials_nobody_shares_a_principals_limits(
 async def test_each_limit_of_welcome_is_kept(tmp_path: Path) -> None:
     settings = {
         "max_conversations": 2,
+        "max_principal_conversations": 3,
         "max_queued": 1,
         "max_frame_bytes": 20_000,
         "max_tool_output_bytes": 1024,
@@ -324,6 +325,8 @@ async def test_each_limit_of_welcome_is_kept(tmp_path: Path) -> None:
     async with (
         keyed(tmp_path, **settings) as running,
         wire(running.url, token=ANN) as client,
+        wire(running.url, token=ANN_TOO) as shares,
+        wire(running.url, token=BOB) as other,
     ):
         limits = client.welcome["limits"]
         assert limits == {
@@ -341,6 +344,7 @@ async def test_each_limit_of_welcome_is_kept(tmp_path: Path) -> None:
             "frames_burst": 500,
             "principal_frames_per_second": 1000,
             "principal_connections": 1000,
+            "principal_conversations": 3,
             "address_connections": 1000,
         }
         slow = {"model": "demo/long:tokens=1000,tokens_per_second=10"}
@@ -353,6 +357,10 @@ async def test_each_limit_of_welcome_is_kept(tmp_path: Path) -> None:
         await client.open("a", config=slow)
         await client.open("b", config=long)
         assert await code("open", conversation="c") == "too_many_conversations"
+        await shares.open("a")
+        reply = await shares.command("open", conversation="b")
+        assert reply["error"]["code"] == "too_many_conversations"
+        assert (await other.open("b"))["ok"]
         deep: Any = []
         for _ in range(limits["depth"]):
             deep = [deep]

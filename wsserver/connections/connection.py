@@ -140,10 +140,10 @@ class Connection:
                 await self._serve()
             finally:
                 self._writer.gates.clear()
-                self._session.leave()
                 try:
                     self._views.clear()
                 finally:
+                    self._session.leave()
                     await self._leave()
 
     def goaway(self, *, deadline_ms: int, reconnect_after_ms: int, reason: str) -> None:

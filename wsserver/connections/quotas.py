@@ -1,4 +1,4 @@
-"""What the connections of one space share: how many there may be, how much they say.
+"""What the connections of one space share: how many they are, and what they take.
 
 Pure: time is an argument. A space is remembered while it is connected, and after that
 for as long as its bucket takes to fill up again, so that leaving and coming back
@@ -20,16 +20,35 @@ class Share:
 
     Attributes:
         connections: How many there are.
+        conversations: How many they have open, each counted once per connection.
     """
 
-    def __init__(self, frames: TokenBucket | None) -> None:
-        """Begins with no connection; `frames` is None for no limit."""
+    def __init__(
+        self, frames: TokenBucket | None, max_conversations: int | None
+    ) -> None:
+        """Begins with no connection; None stands for no limit."""
         self.connections = 0
+        self.conversations = 0
         self._frames = frames
+        self._max_conversations = max_conversations
 
     def take(self, now: float, cost: float) -> float:
         """Takes what a frame costs; returns 0, or how many seconds too early it is."""
         return 0.0 if self._frames is None else self._frames.take(now, cost)
+
+    def check_room(self) -> None:
+        """Refuses one open conversation too many.
+
+        Raises:
+            CommandError: `too_many_conversations`.
+        """
+        limit = self._max_conversations
+        if limit is not None and self.conversations >= limit:
+            raise refusal(
+                "too_many_conversations",
+                f"{self.conversations} conversations are open for these credentials,"
+                " on all connections together, which is the limit; close one first.",
+            )
 
 
 class Quotas:
@@ -38,6 +57,7 @@ class Quotas:
     def __init__(self, settings: ConnectionSettings) -> None:
         """Takes the limits."""
         self._max_connections = settings.principal_connections
+        self._max_conversations = settings.principal_conversations
         self._per_second = settings.principal_frames_per_second
         self._burst = settings.principal_frames_burst
         self._shares: dict[str, Share] = {}
@@ -57,7 +77,8 @@ class Quotas:
         self._forget(now)
         share = self._shares.get(space)
         if share is None:
-            share = self._shares[space] = Share(self._bucket(now))
+            share = Share(self._bucket(now), self._max_conversations)
+            self._shares[space] = share
         limit = self._max_connections
         if limit is not None and share.connections >= limit:
             raise refusal(

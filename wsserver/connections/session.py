@@ -57,6 +57,12 @@ class Session:
         return self._principal
 
     @property
+    def share(self) -> Share:
+        """What it shares with other connections of the principal."""
+        assert self._share is not None, "no command is handled before hello"
+        return self._share
+
+    @property
     def expires_in(self) -> float | None:
         """Seconds until the credentials end; None for never."""
         if self._principal is None or self._principal.expires_at is None:

@@ -29,6 +29,8 @@ class ConnectionSettings(Struct, frozen=True, kw_only=True):
         frames_per_second: Frames that a client may send on average.
         frames_burst: And at once.
         principal_connections: Connections of one space; None for no limit.
+        principal_conversations: Conversations that all connections of one space
+            may have open together; None for no limit.
         principal_frames_per_second: Frames that all connections of one space may
             send together on average; None for no limit.
         principal_frames_burst: And at once.
@@ -56,6 +58,7 @@ class ConnectionSettings(Struct, frozen=True, kw_only=True):
     frames_per_second: float = 100.0
     frames_burst: int = 500
     principal_connections: int | None = None
+    principal_conversations: int | None = None
     principal_frames_per_second: float | None = None
     principal_frames_burst: int = 5_000
     refusals_per_second: float = 20.0

@@ -76,7 +76,10 @@ class Views:
         Raises:
             CommandError: `too_many_conversations`.
         """
-        if conversation not in self._opened and len(self._opened) >= self._max_open:
+        if conversation in self._opened:
+            return
+        self._session.share.check_room()
+        if len(self._opened) >= self._max_open:
             raise refusal(
                 "too_many_conversations",
                 f"{len(self._opened)} conversations are open on this connection,"
@@ -141,6 +144,7 @@ class Views:
         if judged.reason == "seq_ahead":
             logger.warning("cursor_ahead", key=log.key, head=log.stored)
         earlier = self._opened.get(log.conversation)
+        self._session.share.conversations += earlier is None
         self._opened[log.conversation] = _Opened(conversation, view)
         log.subscribe(view.wake)
         conversation.attach(view)
@@ -153,6 +157,7 @@ class Views:
         """Leaves a conversation; harmless when it is not open."""
         opened = self._opened.pop(conversation, None)
         if opened is not None:
+            self._session.share.conversations -= 1
             self._leave(opened)
 
     @contextmanager

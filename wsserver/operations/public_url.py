@@ -27,8 +27,10 @@ _LONGEST_WORDS = 200
 _UNREACHED = {HTTPStatus.BAD_GATEWAY, HTTPStatus.GATEWAY_TIMEOUT}
 _PROXY_GUIDE = "docs/how-to/nginx.md and caddy.md have settings that work"
 _REMEDIES: dict[int, str] = {
-    HTTPStatus.BAD_REQUEST: "let the proxy speak HTTP/1.1 to the server and pass the"
-    f" Upgrade and Connection headers: {_PROXY_GUIDE}",
+    HTTPStatus.BAD_REQUEST: "let the proxy pass the Upgrade and Connection headers as"
+    f" they came: {_PROXY_GUIDE}",
+    HTTPStatus.HTTP_VERSION_NOT_SUPPORTED: "let the proxy speak HTTP/1.1 to the server"
+    f" (nginx: proxy_http_version): {_PROXY_GUIDE}",
     HTTPStatus.UPGRADE_REQUIRED: "let the proxy pass the Upgrade and Connection"
     f" headers: {_PROXY_GUIDE}",
     HTTPStatus.FORBIDDEN: "let the proxy pass the Host header, or name the page's"

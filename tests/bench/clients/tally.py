@@ -21,24 +21,19 @@ class Tally:
             stamped token.
         started: Streams whose first token is there.
         ended: Streams that came to their end.
-        short: Tokens that ended streams lack.
         all_started: Set with the first token of the last stream.
-        first_ended: Set with the first end.
-        all_ended: Set with the last.
+        all_ended: Set with the last end.
     """
 
-    def __init__(self, streams: int, tokens_each: int, *, stamped: bool) -> None:
+    def __init__(self, streams: int, *, stamped: bool = False) -> None:
         self.streams = streams
-        self.tokens_each = tokens_each
         self.stamped = stamped
         self.tokens = 0
         self.frames = 0
         self.delays_us: list[int] = []
         self.started = 0
         self.ended = 0
-        self.short = 0
         self.all_started = asyncio.Event()
-        self.first_ended = asyncio.Event()
         self.all_ended = asyncio.Event()
 
     def on_start(self) -> None:
@@ -47,11 +42,9 @@ class Tally:
         if self.started == self.streams:
             self.all_started.set()
 
-    def on_end(self, tokens: int) -> None:
+    def on_end(self) -> None:
         """Counts a stream's end."""
         self.ended += 1
-        self.short += self.tokens_each - tokens
-        self.first_ended.set()
         if self.ended == self.streams:
             self.all_ended.set()
 
@@ -89,4 +82,4 @@ class Answer:
 
     def end(self) -> None:
         """Notes that the stream came to its end."""
-        self._tally.on_end(self.tokens)
+        self._tally.on_end()

@@ -3,10 +3,9 @@
 import asyncio
 import time
 
-import orjson
-
 from tests.bench.clients.chats import in_waves
 from tests.bench.clients.tally import Answer, Tally
+from tests.bench.clients.upstream import closed_us
 from tests.bench.clients.wsserver import Socket, connect_socket
 from tests.bench.scenario import Column, Figures, Rig, Scenario, percentile
 from tests.bench.streams import start
@@ -14,17 +13,6 @@ from tests.bench.streams import start
 STREAMS = 1000
 INTERRUPTS_PER_SECOND = 100
 CLOSE_SECONDS = 5.0
-
-
-async def _closed_us(port: int) -> dict[str, int]:
-    """Asks the mock upstream when streams were closed before their end."""
-    reader, writer = await asyncio.open_connection("127.0.0.1", port)
-    writer.write(b"GET /closed HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
-    head = await reader.readuntil(b"\r\n\r\n")
-    length = int(head.rpartition(b"Content-Length:")[2])
-    body = await reader.readexactly(length)
-    writer.close()
-    return orjson.loads(body)
 
 
 class _Stream:
@@ -58,7 +46,7 @@ class _Stream:
 
 async def _interrupts(rig: Rig, rate: float) -> Figures:
     streams = [_Stream(rig, number, rate) for number in range(STREAMS)]
-    tally = Tally(STREAMS, 0, stamped=False)
+    tally = Tally(STREAMS)
     await in_waves(STREAMS, lambda number: streams[number].open(tally))
     try:
         return await _interrupted(rig, streams, tally)
@@ -75,12 +63,12 @@ async def _interrupted(rig: Rig, streams: list[_Stream], tally: Tally) -> Figure
         for number, stream in enumerate(streams):
             at = begin + number / INTERRUPTS_PER_SECOND
             tasks.create_task(stream.interrupt(at))
-    closed = await _closed_us(rig.upstream.port)
+    closed = await closed_us(rig.upstream.port)
     for _ in range(int(CLOSE_SECONDS * 10)):
         if len(closed) == STREAMS:
             break
         await asyncio.sleep(0.1)
-        closed = await _closed_us(rig.upstream.port)
+        closed = await closed_us(rig.upstream.port)
     seen = [
         (closed[stream.name] - stream.asked_us) / 1000
         for stream in streams

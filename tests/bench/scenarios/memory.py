@@ -16,7 +16,7 @@ MODEL = "bench:tokens=10000,rate=1"
 
 async def _memory(rig: Rig) -> Figures:
     await warm_up(rig)
-    tally = Tally(FIRST + CHATS, 0, stamped=False)
+    tally = Tally(FIRST + CHATS)
 
     async def chat(number: int) -> Chat:
         name = f"{rig.run}-memory-{number}"

@@ -42,7 +42,7 @@ async def _other(socket: Socket, name: str, waits: _Waits, delay: float) -> None
     """Asks, reads for a while, interrupts; again and again."""
     await asyncio.sleep(delay)
     for _ in range(TURNS):
-        answer = _First(Tally(1, 1, stamped=False))
+        answer = _First(Tally(1))
         socket.attach(name, answer)
         begin = time.monotonic()
         socket.send(name)
@@ -77,7 +77,7 @@ async def _noisy(rig: Rig) -> Figures:
     noise = f"{rig.run}-noise"
     # Shorter than the text that a turn may have, so it is asked for again and again.
     noise_model = f"bench:tokens=900,rate={NOISE_RATE},text={NOISE_TEXT_BYTES}"
-    tally = Tally(1, 1, stamped=False)
+    tally = Tally(1)
     await socket.open(noise, Answer(tally), config={"model": noise_model})
 
     def on_event(frame: dict[str, Any]) -> None:

@@ -1,7 +1,7 @@
 """Many viewers of one conversation, and many conversations on one socket."""
 
 from tests.bench.clients.chats import Chat, in_waves, open_chat
-from tests.bench.clients.tally import Answer
+from tests.bench.clients.tally import Answer, Tally
 from tests.bench.clients.wsserver import WsserverChat, connect_socket
 from tests.bench.rows import Row
 from tests.bench.scenario import Column, Figures, Rig, Scenario
@@ -17,8 +17,8 @@ async def _viewers(rig: Rig) -> Figures:
         # Without fan-out, as many streams are the same work for the sending side.
         return await through_own_connections(rig, Load(streams=VIEWERS, rate=30))
     load = Load(streams=1, rate=30)
-    tally = load.tally(rig.seconds, VIEWERS)
-    model = load.model(rig.seconds)
+    tally = Tally(VIEWERS, stamped=True)
+    model = load.model
 
     async def view(_: int) -> Chat:
         port = rig.relay.port
@@ -35,8 +35,8 @@ async def _viewers(rig: Rig) -> Figures:
 
 async def _one_socket(rig: Rig) -> Figures:
     load = Load(streams=CONVERSATIONS, rate=30)
-    tally = load.tally(rig.seconds)
-    config = {"model": load.model(rig.seconds)}
+    tally = Tally(CONVERSATIONS, stamped=True)
+    config = {"model": load.model}
     socket = await connect_socket(rig.relay.port)
     names = [f"{rig.run}-{number}" for number in range(CONVERSATIONS)]
     for name in names:

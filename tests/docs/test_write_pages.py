@@ -1,0 +1,90 @@
+"""What the pages on providers and stores say can be written as it stands."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+GUIDES = ROOT / "docs" / "how-to"
+
+
+def files_of(page: str, folder: Path) -> list[str]:
+    """Writes the page's programs to a folder; returns their names."""
+    text = (GUIDES / page).read_text()
+    names: list[str] = []
+    for program in re.findall(r"```python\n(.*?)```", text, re.DOTALL):
+        name = program.partition("\n")[0].removeprefix("# ")
+        assert name.endswith(".py"), "a program begins with the name of its file"
+        (folder / name).write_text(program)
+        names.append(name)
+    return names
+
+
+def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    environ = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("OPENAI_", "WSSERVER_", "PYTEST_"))
+    }
+    return subprocess.run(  # noqa: S603 - our own pages
+        [sys.executable, *arguments],
+        capture_output=True,
+        text=True,
+        timeout=50,
+        check=False,
+        cwd=folder,
+        env=environ | {"PYTHONPATH": f"{ROOT}:{folder}"},
+    )
+
+
+def listens(folder: Path) -> None:
+    """Runs the page's `server.py`, and ends it when it listens."""
+    environ = {"PYTHONPATH": f"{ROOT}:{folder}", "WSSERVER_PORT": "0"}
+    with subprocess.Popen(
+        [sys.executable, "server.py"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=folder,
+        env=os.environ | environ | {"WSSERVER_STORE": "memory"},
+    ) as server:
+        assert server.stdout is not None
+        line = server.stdout.readline()
+        server.terminate()
+        assert server.wait(20) == 0
+    assert line.startswith("listening on ws://")
+
+
+@pytest.mark.timeout(60)
+def test_the_provider_answers_and_is_stopped(tmp_path: Path) -> None:
+    assert files_of("write-a-provider.md", tmp_path) == ["shouting.py", "server.py"]
+    shown = re.search(
+        r"```text\n(.*?)```", (GUIDES / "write-a-provider.md").read_text(), re.DOTALL
+    )
+    assert shown is not None
+
+    ran = run(tmp_path, "-W", "error", "shouting.py")
+
+    assert ran.returncode == 0, ran.stderr
+    assert ran.stdout == shown[1]
+    listens(tmp_path)
+
+
+@pytest.mark.timeout(60)
+def test_the_store_keeps_the_contract(tmp_path: Path) -> None:
+    names = ["journal_store.py", "test_journal_store.py", "server.py"]
+    assert files_of("write-a-store.md", tmp_path) == names
+    options = ["-q", "-p", "no:cacheprovider", "--rootdir", str(tmp_path)]
+
+    ran = run(tmp_path, "-m", "pytest", *options, "-o", "anyio_mode=auto", names[1])
+
+    assert ran.returncode == 0, ran.stdout
+    passed = re.search(r"(\d+) passed", ran.stdout)
+    assert passed is not None
+    assert int(passed[1]) > 30
+    listens(tmp_path)
+    assert (tmp_path / "journal").exists()

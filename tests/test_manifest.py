@@ -1,0 +1,46 @@
+"""Each promised behaviour names tests, and they are there."""
+
+import ast
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+HERE = Path(__file__).parent
+CASES = {
+    "I": (1, 2, 4, 6, 8, 10, 11, 12, 14, 15, 18, 19, 20),
+    "R": (1, 2, 3, 4, 6, 8, 9, 10, 12, 14, 15, 18, 19, 20),
+    "T": (1, 2, 4, 5, 6, 8, 9, 10, 12, 14, 16, 18, 19),
+    "P": (1, 2, 4, 5, 6, 8, 10, 12, 13, 15),
+    "L": (1, 3, 4, 5, 6, 7, 9, 11, 12, 14, 15, 16, 18, 19),
+    "C": (1, 2, 4, 5, 6, 8, 10, 12, 14, 15, 17, 18),
+}
+
+with (HERE / "manifest.toml").open("rb") as _file:
+    BEHAVIOURS: list[dict[str, Any]] = tomllib.load(_file)["behaviour"]
+
+
+def functions(path: Path) -> set[str]:
+    return {
+        node.name
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    }
+
+
+@pytest.mark.parametrize("behaviour", BEHAVIOURS, ids=[b["id"] for b in BEHAVIOURS])
+def test_a_behaviour_has_its_tests(behaviour: dict[str, Any]) -> None:
+    tests = behaviour.get("tests", [])
+    assert bool(tests) != bool(behaviour.get("open")), "tests, or why there are none"
+    for test in tests:
+        name, _, function = test.partition("::")
+        assert (HERE / name).is_file(), test
+        assert function in functions(HERE / name), test
+
+
+def test_every_known_case_is_a_behaviour_once() -> None:
+    ids = [behaviour["id"] for behaviour in BEHAVIOURS]
+    assert len(ids) == len(set(ids))
+    known = {f"{kind}-{number:02}" for kind, all_ in CASES.items() for number in all_}
+    assert known <= set(ids), sorted(known - set(ids))
