@@ -146,6 +146,15 @@ def test_an_error_in_the_stream_is_retried_only_while_nothing_was_shown() -> Non
         assert turn.phase == phase, event
 
 
+def test_what_was_shown_before_an_error_is_counted() -> None:
+    turn = machine()
+    connecting(turn)
+    turn.feed([Text("some"), Text("thing")], 1.0)
+    end = Finished(reason="error", failure=OVERLOADED)
+    usage = turn.finished(end, 1.0, 1.0, 0.5)[0].members  # type: ignore[union-attr]
+    assert (usage["output_tokens"], usage["estimated"]) == (3, True)
+
+
 def test_text_shown_by_an_earlier_model_call_does_not_forbid_a_retry() -> None:
     turn = machine()
     waiting_tools(turn)

@@ -11,7 +11,7 @@ from protocol.commands import Interrupt, Send
 from protocol.content import Tool
 from protocol.events import CutEvent, MessageEvent, StartEvent, UsageEvent
 from tests.engine.story import check_prompt
-from tests.fakes.rig import FakeViewer
+from tests.fakes.rig import ALICE, FakeViewer
 from tests.fakes.scripted import ScriptedProvider, Step, says
 from tests.turns.talk import Talk, asks, call, kind, settled, talking, until
 from wsserver.auth.principal import Principal
@@ -77,6 +77,16 @@ async def test_what_stays(
         await talk.done()
         answer = [f"assistant: {text}"] if text else []
         assert talk.said() == ["user: hi", *answer, "user: next"]
+
+
+async def test_what_is_to_be_kept_is_sent_before_the_reply() -> None:
+    for keep, flushed in [("generated", 3), ("sent", None), ("none", None)]:
+        async with talking(STREAM) as talk:
+            turn = await streaming(talk)
+            command = Interrupt(id="i", conversation="c", keep=keep)  # type: ignore[arg-type]
+            applied = talk.conversation.apply(command, ALICE, talk.viewer)
+            assert applied.flush_through == (0 if flushed is None else turn + flushed)
+            assert applied.through >= turn + 3
 
 
 async def test_a_connection_that_does_not_watch_can_not_say_what_was_seen() -> None:

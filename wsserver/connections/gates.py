@@ -35,21 +35,22 @@ class Held(Struct, frozen=True, kw_only=True):
 
     Attributes:
         frame: The frame.
-        through: It may leave when the log has stored this number.
+        changes: It may leave when the log has settled so many of its changes.
         re: The command it answers; None for a frame that answers none.
-        view: With `sent_through`: the view that has to send.
+        view: The view it is for. A frame that answers none does not leave when
+            that was closed.
         sent_through: It may leave when `view` has sent this number; 0 for none.
     """
 
     frame: bytes
-    through: int
+    changes: int
     re: str | None = None
     view: Sight | None = None
     sent_through: int = 0
 
-    def may_leave(self, stored: int) -> bool:
+    def may_leave(self, settled: int) -> bool:
         """Says so."""
-        if stored < self.through:
+        if settled < self.changes:
             return False
         view = self.view
         return view is None or view.closed or view.sent_through() >= self.sent_through
@@ -75,7 +76,7 @@ class Gate:
         self.marked = False
         held, log = self.held, self.log
         released: list[Held] = []
-        while held and (log.deleted or held[0].may_leave(log.stored)):
+        while held and (log.deleted or held[0].may_leave(log.settled)):
             released.append(held.popleft())
         return released
 
@@ -104,7 +105,7 @@ class Gates:
         """Lets the frame leave as soon as it may."""
         gate = self._gates.get(log)
         if gate is None:
-            if held.may_leave(log.stored):
+            if held.may_leave(log.settled):
                 self._leave(held)
                 self._poke()
                 return
@@ -125,7 +126,7 @@ class Gates:
         for gate in marked:
             for held in gate.release():
                 self.held -= 1
-                self._leave(held, lost=held.through > gate.log.stored)
+                self._leave(held, lost=held.changes > gate.log.settled)
             if not gate.held:
                 self._remove(gate)
 
@@ -146,7 +147,7 @@ class Gates:
 
     def _leave(self, held: Held, *, lost: bool = False) -> None:
         if held.re is None:
-            if not lost:
+            if not (lost or (held.view is not None and held.view.closed)):
                 self._lane.push(held.frame)
         elif lost:
             gone = refusal(

@@ -38,6 +38,8 @@ class ConversationLog:
         head: The last number.
         oldest: The first number that is kept; `head + 1` when none is.
         deleted: Whether it is gone.
+        kept: Whether the store knows of it, so that a crash can't take it back.
+        changes: How often it was changed: an entry, a receipt, the engine's state.
     """
 
     def __init__(
@@ -47,6 +49,8 @@ class ConversationLog:
         store: Store,
         dirty: Callable[["ConversationLog"], None],
         snapshot: Callable[[], tuple[bytes, bool]],
+        *,
+        kept: bool = True,
     ) -> None:
         """Makes a log with nothing of it in memory yet.
 
@@ -57,6 +61,7 @@ class ConversationLog:
             dirty: Told when there is something to commit.
             snapshot: Returns the engine's state, encoded, and whether a turn runs
                 or a message waits; both go down with each commit.
+            kept: Whether `meta` came from the store.
         """
         self.key = key
         self.conversation = key.rpartition("/")[2]
@@ -64,8 +69,12 @@ class ConversationLog:
         self.head = meta.head
         self.oldest = meta.oldest
         self.deleted = False
+        self.kept = kept or not store.durable
+        self.changes = 0
         self._store = store
         self._visible_at_once = not store.durable
+        self._settled = 0  # changes that are in the store
+        self._settling = 0  # with the commit under way
         self._committed = meta.head  # the last number in the store
         self._tail = Tail(meta.head)
         self._receipts: list[Receipt] = []
@@ -118,6 +127,7 @@ class ConversationLog:
 
     def touch(self) -> None:
         """Asks for a commit: the state, the receipts or the entries changed."""
+        self.changes += 1
         if not self._is_dirty:
             self._is_dirty = True
             self._dirty(self)
@@ -140,6 +150,7 @@ class ConversationLog:
     def _add(self, entry: Entry) -> None:
         self._tail.add(entry)
         self.head = entry.seq
+        self.changes += 1
         if not self._is_dirty:
             self._is_dirty = True
             self._dirty(self)
@@ -154,8 +165,13 @@ class ConversationLog:
         """The last number that may leave the process."""
         return self.head if self._visible_at_once else self._committed
 
+    @property
+    def settled(self) -> int:
+        """How many of the changes a crash can't take back."""
+        return self.changes if self._visible_at_once else self._settled
+
     def subscribe(self, wake: Callable[[], None]) -> None:
-        """Calls `wake` when `stored` moved or the log was deleted.
+        """Calls `wake` when `stored` or `settled` moved or the log was deleted.
 
         A wake-up carries nothing and may come without cause. It must neither
         subscribe nor unsubscribe anybody.
@@ -182,8 +198,8 @@ class ConversationLog:
             if after >= stored:
                 return []
         last = tail.entries[-1]
-        if last.first == after + 1 and last.seq <= stored:
-            return [last]
+        if last.first == after + 1:
+            return [last]  # no entry stands on both sides of what is stored
         return cut(tail.entries, after, stored, max_bytes)
 
     async def fetch(self, after: int, max_bytes: int) -> list[Entry]:
@@ -199,7 +215,14 @@ class ConversationLog:
 
     async def until_stored(self, seq: int) -> None:
         """Waits until the store has everything up to `seq`, or the log is gone."""
-        while self.stored < seq and not self.deleted:
+        await self._until(lambda: self.stored >= seq)
+
+    async def until_kept(self) -> None:
+        """Waits until the store knows of the log, or it is gone."""
+        await self._until(lambda: self.kept)
+
+    async def _until(self, reached: Callable[[], bool]) -> None:
+        while not (reached() or self.deleted):
             moved = anyio.Event()
             self.subscribe(moved.set)
             try:
@@ -260,6 +283,7 @@ class ConversationLog:
     def take_write(self) -> Write:
         """Returns what the store lacks; changes nothing it could lose."""
         self._is_dirty = False
+        self._settling = self.changes
         state, live = self._snapshot()
         compacted: Sequence[Entry] = ()
         if self._compact_through >= self._compact_from:
@@ -283,8 +307,9 @@ class ConversationLog:
         """Takes note that the store holds `write`, and wakes who follows."""
         meta = write.meta
         assert meta is not None, "only a write that deletes has no meta"
-        moved = meta.head > self._committed
+        self.kept = True
         self._committed = meta.head
+        self._settled = self._settling
         del self._receipts[: len(write.receipts)]
         if write.trim_through == self._trim_through:
             self._trim_through = 0
@@ -294,7 +319,7 @@ class ConversationLog:
         elif self._tail.loose > SEAL_AFTER:
             self._tail.seal(meta.head)
         self._let_go(live=meta.live)
-        if moved and not self._visible_at_once:
+        if not self._visible_at_once:
             for wake in self._wakes:
                 wake()
 
@@ -312,8 +337,7 @@ class ConversationLog:
         """Drops what the store has and nobody in here needs."""
         if not live and self._tail.bytes() > IDLE_TAIL_BYTES:
             self._keep_from = self._compact_from = self._committed + 1
-        needed = min(self._keep_from, self._compact_from, self._committed + 1)
-        self._tail.drop(needed - 1)
+        self._tail.drop(min(self._keep_from, self._compact_from) - 1)
 
 
 def _go_on(entries: list[Entry], batch: Sequence[Entry]) -> None:

@@ -171,7 +171,7 @@ class Conversation:
             CommandError: Its id was used for another content.
         """
         known = self._receipts.find(principal.name, command)
-        return None if known is None else Applied(reply=known, through=self.log.head)
+        return None if known is None else Applied(reply=known)
 
     def keep(self, command: Command, principal: Principal, reply: Reply) -> None:
         """Keeps the receipt of a command that was applied."""
@@ -199,7 +199,7 @@ class Conversation:
         self.state.config = config
         event = self.log.append(ConfigEvent, config=config)
         reply = Reply(re=id_, ok=True, outcome="configured", seq=event.seq)
-        return Applied(reply=reply, through=event.seq)
+        return Applied(reply=reply)
 
     def _apply(
         self, command: Applicable, principal: Principal, viewer: Viewer | None
@@ -247,7 +247,7 @@ class Conversation:
             seq=waiting.seq,
             turn=self.state.last_turn if started else None,
         )
-        return Applied(reply=reply, through=self.log.head)
+        return Applied(reply=reply)
 
     def _message(
         self, command: Send, principal: Principal, running: RunningTurn | None
@@ -290,7 +290,7 @@ class Conversation:
             if turn is not None and outcome == "unknown":
                 outcome = turn.tool_result(command.call, status, output, principal.name)
         reply = Reply(re=command.id, ok=True, outcome=outcome)
-        return Applied(reply=reply, through=self.log.head)
+        return Applied(reply=reply)
 
     # Turns
 

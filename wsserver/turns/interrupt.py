@@ -51,7 +51,7 @@ def interrupt(
         if running is None or running.message.id != command.send:
             outcome = _withdraw(target, command.send, principal.name, pre_cancelled)
             reply = Reply(re=command.id, ok=True, outcome=outcome)
-            return Applied(reply=reply, through=target.log.head)
+            return Applied(reply=reply)
         turn = running.turn
     if running is None or turn not in (None, running.turn):
         return _too_late(target, command, principal, viewer)
@@ -73,7 +73,6 @@ def interrupt(
     )
     return Applied(
         reply=reply,
-        through=target.log.head,
         flush_through=through if command.keep == "generated" else 0,
     )
 
@@ -129,7 +128,7 @@ def _too_late(
     known = bool(entries) and entries[0].first == turn
     if not 0 < turn <= target.state.last_turn or (known and entries[0].kind != "start"):
         reply = Reply(re=command.id, ok=True, outcome="not_found")
-        return Applied(reply=reply, through=log.head)
+        return Applied(reply=reply)
     kept: int | UnsetType = UNSET
     if known and command.seen_seq is not None and command.keep in (None, "seen"):
         sent = log.head if viewer is None else viewer.sent_through()
@@ -147,4 +146,4 @@ def _too_late(
         turn=turn,
         keep_through=kept,
     )
-    return Applied(reply=reply, through=log.head)
+    return Applied(reply=reply)
