@@ -114,9 +114,9 @@ class Views:
             after=judged.after,
             # `max_delay_ms` allows text to be gathered; sent at once it is never late.
             options=ViewOptions(
-                handles=frozenset(frame.handles if runs else ()),
+                handles=frozenset(frame.handles or () if runs else ()),
                 frames=frame.view == "frames",
-                tool_deltas="tool_delta" in frame.include,
+                tool_deltas="tool_delta" in (frame.include or ()),
                 window_bytes=frame.window_bytes,
             ),
             gates=self._writer.gates,

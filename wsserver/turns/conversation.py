@@ -222,7 +222,7 @@ class Conversation:
         check_open(self._services)
         check_send(command, self._services)
         check_config(self.state.config, self._services)
-        check_queue(command.policy, self.state, self._services, self._space)
+        check_queue(command.policy or "queue", self.state, self._services, self._space)
         running = self.turn
         waiting = self._message(command, principal, running)
         self.state.sent(command.id)
@@ -255,7 +255,7 @@ class Conversation:
         """Appends the message; says how it waits for its turn."""
         wall = self._services.clock.wall()
         taken_back = self._pre_cancelled.take(self.log.key, principal.name, command.id)
-        policy = "queue" if running is None or taken_back else command.policy
+        policy = "queue" if running is None or taken_back else command.policy or "queue"
         steers = running.turn if running and policy == "steer" else 0
         event = self.log.append(
             MessageEvent,
