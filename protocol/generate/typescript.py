@@ -1,6 +1,6 @@
 """TypeScript types of every frame, for clients in browsers and in Node."""
 
-from typing import Any
+from typing import Any, cast
 
 import orjson
 
@@ -81,7 +81,8 @@ def _type(schema: Schema) -> str:
     if kind == "object":
         return f"Record<string, {_type(schema.get('additionalProperties', {}))}>"
     if isinstance(kind, list):  # one that may be absent, or null
-        kind = next(one for one in kind if one != "null")
+        kinds = cast("list[str]", kind)
+        kind = next(one for one in kinds if one != "null")
     return "unknown" if kind is None else _SCALARS[kind]
 
 
