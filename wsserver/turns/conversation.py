@@ -227,8 +227,9 @@ class Conversation:
         waiting = self._message(command, principal, running)
         self.state.sent(command.id)
         self._schedule.add(waiting, None if viewer is None else viewer.connection)
+        flush_through = 0
         if running is not None and waiting.first:
-            stop_turn(
+            flush_through = stop_turn(
                 self.log,
                 running,
                 reason="superseded",
@@ -236,7 +237,7 @@ class Conversation:
                 keep=None,
                 seen_seq=command.seen_seq,
                 viewer=viewer,
-            )
+            ).flush_through
         self._schedule.start_next()
         started = waiting not in self.state.queue
         outcome = "started" if started else "steering" if waiting.steers else "queued"
@@ -247,7 +248,7 @@ class Conversation:
             seq=waiting.seq,
             turn=self.state.last_turn if started else None,
         )
-        return Applied(reply=reply)
+        return Applied(reply=reply, flush_through=flush_through)
 
     def _message(
         self, command: Send, principal: Principal, running: RunningTurn | None
