@@ -235,7 +235,10 @@ class ClientProtocol(Commands):
             return command
         self._outbox.hold(command, frame)
         match command:
-            case Close() | Delete():
+            case Close():
+                self._subscriptions.drop(command.conversation)
+                self._tools.let_go(command.conversation)
+            case Delete():
                 self._subscriptions.drop(command.conversation)
                 self._tools.forget(command.conversation)
             case ToolResult():
@@ -259,9 +262,17 @@ class ClientProtocol(Commands):
         command = self._outbox.settle(reply.re)
         if command is None:
             return
-        if isinstance(command, ToolResult) and not reply.ok:
-            self._tools.answer(command.conversation, command.call, None)
+        if isinstance(command, ToolResult):
+            self._tool_replied(command, reply)
         self._output.emit(Replied(command=command, reply=reply))
+
+    def _tool_replied(self, command: ToolResult, reply: Reply) -> None:
+        conversation, call = command.conversation, command.call
+        if reply.ok:
+            is_open = self._subscriptions.wanted(conversation)
+            self._tools.settle(conversation, call, is_open=is_open)
+        else:
+            self._tools.answer(conversation, call, None)
 
     def _take(self, event: LogEvent) -> None:
         if self._subscriptions.take(event):

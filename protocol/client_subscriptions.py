@@ -57,6 +57,10 @@ class Subscriptions:
         subscription = self._by_conversation.get(conversation)
         return subscription.cursor if subscription else None
 
+    def wanted(self, conversation: str) -> bool:
+        """Says whether a conversation is open, or shall be."""
+        return conversation in self._by_conversation
+
     def want(self, wanted: Open) -> None:
         """Opens a conversation, or goes on with an open one under new members."""
         assert wanted.conversation is not None, "every open is given a name"

@@ -10,14 +10,23 @@ _Key = tuple[str, str]
 
 
 class _Asked(Struct):
-    """A call: running while `result` is None, else its encoded `tool_result`."""
+    """A call: running while `result` is None, else its encoded `tool_result`.
+
+    Attributes:
+        settled: The server has taken the result.
+    """
 
     turn: int
     result: bytes | None = None
+    settled: bool = False
 
 
 class ToolLedger:
-    """Calls from their request until their turn is done."""
+    """Calls from their request until their turn is done.
+
+    Of a conversation that is let go, until the server has their result: it may be
+    opened again, and then they are asked for again.
+    """
 
     def __init__(self) -> None:
         self._calls: dict[_Key, _Asked] = {}
@@ -47,6 +56,24 @@ class ToolLedger:
         asked = self._calls.get((conversation, call))
         if asked is not None:
             asked.result = frame
+
+    def settle(self, conversation: str, call: str, *, is_open: bool) -> None:
+        """Notes that the server has taken the result of a call."""
+        asked = self._calls.get((conversation, call))
+        if asked is not None:
+            asked.settled = True
+            if not is_open:
+                del self._calls[conversation, call]
+
+    def let_go(self, conversation: str) -> None:
+        """Drops what will not be asked for when the conversation is opened again."""
+        gone = [
+            key
+            for key, asked in self._calls.items()
+            if key[0] == conversation and asked.settled
+        ]
+        for key in gone:
+            del self._calls[key]
 
     def forget(self, conversation: str, turn: int | None = None) -> None:
         """Drops the calls of a turn that is done, or of a whole conversation."""

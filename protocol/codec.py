@@ -6,7 +6,6 @@ wrong. Rules between members stand in `protocol.rules`. No input, however bad,
 raises anything but `FrameError`.
 """
 
-import re
 from typing import Any, cast
 
 import msgspec
@@ -25,9 +24,10 @@ from protocol.control import (
     Waiting,
     Welcome,
 )
-from protocol.diagnosis import by_tag, diagnose, read_id
+from protocol.diagnosis import by_tag, diagnose, read_id, type_twice
 from protocol.events import LogEvent, SkipEvent
 from protocol.frame_error import FrameError
+from protocol.nesting import depth, type_stands_twice
 from protocol.rules import check
 
 MAX_DEPTH = 64
@@ -76,10 +76,6 @@ _CLIENT_FRAMES = by_tag(ClientFrame)
 _CONTROLS = by_tag(ControlFrame)
 _SERVER_FRAMES = _CONTROLS | by_tag(LogEvent)
 
-_STRING = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"')
-_AS_PAIRS = bytes.maketrans(b"{}", b"[]")
-_NO_BRACKET = bytes(byte for byte in range(256) if byte not in b"[]{}")
-
 _Undecodable = (msgspec.DecodeError, UnicodeEncodeError, RecursionError)
 
 
@@ -89,7 +85,7 @@ def decode_command(
     """Reads one frame from a client.
 
     Members that are not known are ignored; of a member that stands twice the
-    last one counts. `open.after` may hold any JSON value: whether it is a
+    last one counts, but `type` may stand only once. `open.after` may hold any JSON value: whether it is a
     cursor is for the server to say (`bad_cursor`). Integers in free JSON
     (`metadata`, `output`, ...) have to fit in 64 bits.
 
@@ -112,13 +108,15 @@ def decode_command(
         frame = _client.decode(text)
     except _Undecodable:
         raise diagnose(text, _CLIENT_FRAMES) from None
-    if len(text) > 2 * max_depth and _depth(text, max_depth) > max_depth:
+    if len(text) > 2 * max_depth and depth(text, max_depth) > max_depth:
         raise FrameError(
             "bad_frame",
             f"lists and objects stand more than {max_depth} deep in each other;"
             " send it flatter, or as a string",
             re=read_id(text, _CLIENT_FRAMES),
         )
+    if type_stands_twice(text):
+        raise type_twice(read_id(text, _CLIENT_FRAMES))
     check(frame)
     return frame
 
@@ -200,20 +198,3 @@ def _size(text: str) -> int:
     if text.isascii():
         return len(text)
     return len(text.encode(errors="surrogatepass"))
-
-
-def _depth(text: str, enough: int) -> int:
-    """Returns how deep a JSON text is.
-
-    Or, at less cost, a number up to `enough` that is no less than that.
-    """
-    brackets = text.count("{") + text.count("[")
-    if brackets <= enough:
-        return brackets
-    left = _STRING.sub("", text).encode("ascii", "ignore")
-    left = left.translate(_AS_PAIRS, delete=_NO_BRACKET)
-    depth = 0
-    while left:
-        left = left.replace(b"[]", b"")
-        depth += 1
-    return depth

@@ -14,8 +14,9 @@ from msgspec import Raw, Struct
 
 from protocol.commands import Command
 from protocol.expected import ANYTHING, Step, expected, kind_of
-from protocol.frame_error import FrameError
+from protocol.frame_error import FrameError, shortened
 from protocol.ids import Id
+from protocol.nesting import outer_texts
 
 Frames = Mapping[str, type[Struct]]
 """Frames by their `type`."""
@@ -55,6 +56,8 @@ def read_id(text: str, frames: Frames) -> str | None:
     for attempt in (text, _mended(text)):
         try:
             return _id(_head.decode(attempt), frames)
+        except RecursionError:
+            return _outer_id(text, frames)
         except _Unreadable:
             continue
     return None
@@ -65,7 +68,7 @@ def diagnose(text: str, frames: Frames) -> FrameError:
     try:
         head = _head.decode(text)
     except RecursionError:
-        return FrameError("bad_frame", _TOO_DEEP)
+        return FrameError("bad_frame", _TOO_DEEP, re=_outer_id(text, frames))
     except msgspec.ValidationError:
         return _not_object(text)
     except (msgspec.DecodeError, UnicodeEncodeError):
@@ -83,6 +86,11 @@ def diagnose(text: str, frames: Frames) -> FrameError:
     return _misfit(text, frames[kind], re)
 
 
+def type_twice(re: str | None) -> FrameError:
+    """Returns what is said of a frame with more than one `type`."""
+    return FrameError("bad_frame", "`type` stands twice", "$.type", re)
+
+
 def _id(head: _Head, frames: Frames) -> str | None:
     frame = frames.get(str(_decoded(head.type)), Command)
     if not issubclass(frame, Command):
@@ -91,6 +99,14 @@ def _id(head: _Head, frames: Frames) -> str | None:
         return msgspec.json.decode(head.id, type=Id)
     except msgspec.DecodeError:
         return None
+
+
+def _outer_id(text: str, frames: Frames) -> str | None:
+    head = {
+        name: Raw(msgspec.json.encode(value))
+        for name, value in outer_texts(text).items()
+    }
+    return _id(_Head(**head), frames)
 
 
 def _decoded(raw: Raw) -> Any:
@@ -144,7 +160,7 @@ def _misfit(text: str, frame: type[Struct], re: str | None) -> FrameError:
     else:
         said = None
     if said is None or said[2] == ".type":
-        return FrameError("bad_frame", "`type` stands twice", "$.type", re)
+        return type_twice(re)
     what, path = said[1], said[2] or ""
     missing = _MISSING.match(what)
     if missing is not None:
@@ -158,7 +174,7 @@ def _misfit(text: str, frame: type[Struct], re: str | None) -> FrameError:
     else:
         wrong = f"must be {words}; got {_got(text, steps, words)}"
     path = path.replace("[...]", "[*]")
-    return FrameError("bad_frame", f"`{path[1:]}` {wrong}", f"${path}", re)
+    return FrameError("bad_frame", f"`{shortened(path[1:])}` {wrong}", f"${path}", re)
 
 
 def _step(match: Match[str]) -> Step:

@@ -3,6 +3,14 @@
 from protocol.codes import ERRORS
 from protocol.content import ErrorBody
 
+PATH_CHARACTERS = 200
+"""A path may hold names that a client made up; a longer one is cut."""
+
+
+def shortened(path: str) -> str:
+    """Returns a path, or as much of it as an error repeats."""
+    return path if len(path) <= PATH_CHARACTERS else f"{path[: PATH_CHARACTERS - 1]}…"
+
 
 class FrameError(ValueError):
     """A frame that can't be read, or a value that can't be written as one.
@@ -26,7 +34,7 @@ class FrameError(ValueError):
         super().__init__(f"{code}: {message}")
         self.code = code
         self.message = message
-        self.param = param
+        self.param = None if param is None else shortened(param)
         self.re = re
 
     def body(self) -> ErrorBody:

@@ -7,8 +7,8 @@ from wsserver.connections.gates import Held
 from wsserver.connections.lane import ControlLane
 
 
-def reply(re: str, through: int, **members: Any) -> Held:
-    return Held(frame=b'{"re":"%b"}' % re.encode(), re=re, through=through, **members)
+def reply(re: str, changes: int, **members: Any) -> Held:
+    return Held(frame=b'{"re":"%b"}' % re.encode(), re=re, changes=changes, **members)
 
 
 async def test_a_reply_waits_until_the_store_has_it() -> None:
@@ -94,7 +94,7 @@ async def test_a_deletion_ends_the_wait() -> None:
     async with desk() as d:
         journal.say("b")
         d.writer.gates.hold(journal.log, reply("lost", 2))
-        d.writer.gates.hold(journal.log, Held(frame=b'{"type":"tool"}', through=2))
+        d.writer.gates.hold(journal.log, Held(frame=b'{"type":"tool"}', changes=2))
         d.writer.gates.hold(journal.log, reply("kept", 1))
         journal.log.delete()
         await settle()

@@ -10,6 +10,7 @@ from tests.connections.wire import LIMITS, SETTINGS, Tokens, connected
 from tests.fakes.rig import ALICE, rig
 from tests.fakes.scripted import ScriptedProvider, says
 from wsserver.auth.principal import ForbiddenError, Principal
+from wsserver.connections.reader import HELLO_BYTES
 from wsserver.connections.transport import Handshake
 
 EAGER = msgspec.structs.replace(SETTINGS, hello_seconds=0.05)
@@ -50,6 +51,17 @@ async def test_a_command_before_hello_is_answered_and_the_connection_lives() -> 
         assert (await client.frame())["code"] == "bad_json"
         assert (await client.hello())["type"] == "welcome"
         assert (await client.ask("open", conversation="c"))["ok"]
+
+
+async def test_a_stranger_is_read_little_of() -> None:
+    big = "x" * HELLO_BYTES
+    async with server() as r, connected(r, hello=False) as client:
+        reply = await client.ask("send", conversation="c", content=big)
+        assert reply["error"]["code"] == "too_large"
+        assert (await client.hello(later=big))["code"] == "too_large"
+        assert (await client.hello())["type"] == "welcome"
+        assert (await client.ask("open", conversation="c"))["ok"]
+        assert (await client.ask("send", conversation="c", content=big))["ok"]
 
 
 async def test_hello_twice() -> None:

@@ -3,14 +3,17 @@
 import re
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
 import orjson
 import pytest
 from websockets.sync.client import ClientConnection, connect
 
 from tests.docs.settings_page import PAGE, page
+from wsserver.settings import Settings
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
@@ -51,6 +54,17 @@ def test_links_lead_somewhere(path: Path) -> None:
         assert found.is_relative_to(ROOT), link
         if anchor:
             assert anchor in anchors(found.read_text()), link
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_settings_in_examples_are_settings(path: Path) -> None:
+    names = set(Settings.__struct_fields__)
+    for block in re.findall(
+        r"^```toml\n(.*?)^```", path.read_text(), re.MULTILINE | re.DOTALL
+    ):
+        given = tomllib.loads(block)
+        assert given.keys() <= names
+        msgspec.convert(given, Settings)
 
 
 def test_the_table_of_settings_is_fresh() -> None:
@@ -111,3 +125,29 @@ def _expect(socket: ClientConnection, shown: str) -> None:
         return
     for member in wanted.keys() - {"epoch", "models", "heartbeat_ms"}:
         assert frame[member] == wanted[member], frame
+
+
+@pytest.mark.parametrize("name", ["docs/README.md", "docs/llms.txt"])
+def test_the_index_has_all_pages(name: str) -> None:
+    """A new page is added to both, or nobody finds it."""
+    index = ROOT / name
+    linked = {
+        (index.parent / link.partition("#")[0]).resolve()
+        for link in re.findall(r"\]\(([^)\s:]+)\)", index.read_text())
+    }
+    for target in linked:
+        assert target.exists(), target
+    pages = {path for path in ROOT.glob("docs/**/*.md") if path.name != "README.md"}
+    assert {str(path.relative_to(ROOT)) for path in pages - linked} == set()
+
+
+def test_the_index_for_models_has_its_form() -> None:
+    """See https://llmstxt.org: a title, a summary, sections of links with notes."""
+    lines = (ROOT / "docs/llms.txt").read_text().splitlines()
+
+    assert re.fullmatch("# .+", lines[0])
+    assert any(line.startswith("> ") for line in lines[:4])
+    links = [line for line in lines if line.startswith("- ")]
+    for line in links:
+        assert re.fullmatch(r"- \[[^]]+\]\([^)\s]+\): .+", line), line
+    assert lines.count("## Optional") == 1

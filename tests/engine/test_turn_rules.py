@@ -29,6 +29,7 @@ from wsserver.engine.model import (
     Reasoning,
     Refusal,
     Text,
+    Usage,
 )
 from wsserver.engine.turn import Turn
 
@@ -144,6 +145,15 @@ def test_an_error_in_the_stream_is_retried_only_while_nothing_was_shown() -> Non
         turn.feed([] if event is None else [event], 1.0)
         turn.finished(error, 1.0, 1.0, 0.5)
         assert turn.phase == phase, event
+
+
+def test_what_was_shown_before_an_error_is_counted() -> None:
+    turn = machine()
+    connecting(turn)
+    turn.feed([Text("some"), Text("thing")], 1.0)
+    end = Finished(reason="error", failure=OVERLOADED)
+    usage = turn.finished(end, 1.0, 1.0, 0.5)[0].members  # type: ignore[union-attr]
+    assert (usage["output_tokens"], usage["estimated"]) == (3, True)
 
 
 def test_text_shown_by_an_earlier_model_call_does_not_forbid_a_retry() -> None:
@@ -309,6 +319,16 @@ def test_usage_of_an_interrupted_turn_is_counted_here_and_says_so() -> None:
     assert usage["input_tokens"] == 100
     assert usage["estimated"] is True
     assert usage["model_calls"] == 1
+
+
+def test_an_interrupt_makes_an_estimate_of_what_was_reported_before() -> None:
+    turn = machine()
+    connecting(turn)
+    known = Usage(input_tokens=5, output_tokens=3)
+    end = Finished(reason="tool_calls", calls=(weather(),), usage=known)
+    turn.finished(end, 1.0, 1.0, 0.5)
+    usage = turn.stop(reason="by_client", by="alice", now=2.0)[1].members  # type: ignore[union-attr]
+    assert (usage["input_tokens"], usage["estimated"]) == (5, True)
 
 
 def test_a_failure_that_no_catalogue_knows_becomes_a_known_one() -> None:

@@ -16,7 +16,7 @@ from wsserver.log.conversation_log import (
     ConversationLog,
 )
 from wsserver.log.entry import MAX_MERGED_BYTES, Entry
-from wsserver.log.store import Meta, StoreError
+from wsserver.log.store import Meta, Receipt, StoreError
 
 NEW = Meta(epoch="e", head=0, oldest=1, live=False, state=b"")
 USAGE = {"input_tokens": 1, "output_tokens": 1, "estimated": False, "model_calls": 1}
@@ -58,6 +58,10 @@ class Made:
         meta = await self.store.meta(self.log.key)
         assert meta is not None
         return Made(self.store, meta)
+
+
+def receipt(name: str) -> Receipt:
+    return Receipt(principal="p", id=name, digest=b"", reply=b"", at=1.0)
 
 
 def made(**members: Any) -> Made:
@@ -104,8 +108,10 @@ async def test_followers_of_a_durable_log_are_woken_once_per_commit() -> None:
     await m.commit()
     assert (m.woken, m.log.stored, m.log.clean) == (2, 7, True)
     m.log.touch()
+    assert m.log.settled < m.log.changes
     await m.commit()
-    assert m.woken == 2, "nothing new can be read"
+    assert m.woken == 3, "a reply may wait for what has no number"
+    assert m.log.settled == m.log.changes
 
 
 def test_followers_of_a_log_that_is_not_durable_are_woken_at_once() -> None:
@@ -123,6 +129,28 @@ async def test_a_failed_commit_loses_nothing() -> None:
     assert not m.log.clean
     await m.commit()
     assert sorted(numbers(await m.store.read("s/c", 0, 10**9))) == [1, 2, 3, 4, 5]
+
+
+async def test_what_comes_while_a_commit_runs_is_in_the_next_one() -> None:
+    m = made()
+    for turn in (1, 2):
+        m.log.append(UsageEvent, turn=turn, **USAGE)
+        await m.commit()
+    m.log.trim(1)
+    m.log.remember(receipt("one"))
+    write = m.log.take_write()
+    m.log.trim(2)
+    m.log.remember(receipt("two"))
+    await m.store.commit([write], 0.0)
+    m.log.committed(write)
+    assert not m.log.clean
+    await m.commit()
+    kept = await m.store.receipts("s/c", 0.0, 9)
+    assert [one.id for one in kept] == ["one", "two"]
+    assert await m.store.read("s/c", 0, 999) == []
+    m.say(1)
+    assert m.log.take_write().trim_through == 0, "it was done"
+    assert m.log.take_write().receipts == ()
 
 
 async def test_waiting_until_something_is_stored() -> None:

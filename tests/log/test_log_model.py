@@ -43,6 +43,7 @@ class Model:
         self.receipts = self.receipts_stored = 0
         self.turn = 0
         self.wakes = 0
+        self.settling = 0
         self.log = self.load(NEW)
 
     def load(self, meta: Meta) -> ConversationLog:
@@ -115,6 +116,7 @@ class Model:
         if self.written is None and self.dirty:
             self.dirty = 0
             self.written = self.log.take_write()
+            self.settling = self.log.changes
 
     async def end_commit(self) -> None:
         write, self.written = self.written, None
@@ -128,9 +130,9 @@ class Model:
         woken = self.wakes
         await self.store.commit([write], 0.0)
         self.log.committed(write)
-        moved = write.meta.head > self.in_store
         if self.store.durable:
-            assert self.wakes == woken + moved
+            assert self.wakes == woken + 1
+            assert self.log.settled == self.settling
         self.in_store = write.meta.head
         self.receipts_stored += len(write.receipts)
 

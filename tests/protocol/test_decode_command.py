@@ -1,9 +1,12 @@
 """Every kind of bad frame gets an error that says what to do; none crashes."""
 
-from typing import Any, get_args
+import time
+from typing import Any, cast, get_args
 
 import orjson
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from protocol.codec import MAX_DEPTH, decode_command, encode
 from protocol.commands import ClientFrame, Open, Ping, Send, ToolResult
@@ -107,7 +110,7 @@ def test_a_whole_surrogate_pair_and_nul_are_text() -> None:
         (send(content=[{"type": "text"}]), "$.content[0].text", "m1", "`content[0].text` is missing; it must be a string"),
         (send(content=[{"type": "video"}]), "$.content[0].type", "m1", "`content[0].type` must be one of `text`, `image_url`; got `video`"),
         (send(content=[{"type": "image_url", "image_url": {"url": "file:///etc/passwd"}}]), "$.content[0].image_url.url", "m1", "`content[0].image_url.url` must be a string (an `https:` or `data:` URL); got `file:///etc/passwd`"),
-        (send(policy="now"), "$.policy", "m1", "`policy` must be one of `interrupt`, `queue`, `reject`, `steer`; got `now`"),
+        (send(policy="now"), "$.policy", "m1", "`policy` must be one of `interrupt`, `queue`, `reject`, `steer` or null; got `now`"),
         (send(seen_seq=-1), "$.seen_seq", "m1", "`seen_seq` must be a whole number from 0 to 9007199254740991 or null; got -1"),
         (send(metadata=[1]), "$.metadata", "m1", "`metadata` must be an object or null; got a list"),
         (frame("fork", id="f", conversation="c", through=True), "$.through", "f", "`through` must be a whole number from 0 to 9007199254740991; got true"),
@@ -196,17 +199,95 @@ def test_too_deep_a_frame_is_refused(levels: int) -> None:
     error = fault(nested(levels))
     assert error.code == "bad_frame"
     assert "deep" in error.message
+    assert error.re == "a"
+    for no_command in ("ping", "ack"):
+        assert fault(nested(levels).replace("close", no_command)).re is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"type":"close","x":[{"id":"no"},"\\"id\\":\\"no\\"",%s],"id" : "a"}',
+        '{"x\\"id":"no","id":"a","x\\\\":{"id":"no"},"type":"close","x":%s}',
+    ],
+)
+def test_the_id_beside_depths_is_the_commands_own(text: str) -> None:
+    assert fault(text % ("[" * 5_000 + "]" * 5_000)).re == "a"
+
+
+def test_type_may_stand_only_once() -> None:
+    for text in (
+        '{"type":"ping","type":"ping"}',
+        '{"type" : "ping","t":{"type":1},"type" : "ping"}',
+    ):
+        error = fault(text)
+        assert (error.code, error.param) == ("bad_frame", "$.type")
+        assert error.message == "`type` stands twice"
+    twice = fault('{"type":"close","id":"a","conversation":"c","type":"close"}')
+    assert twice.re == "a"
+    for inner in (
+        '{"type":1}', '[{"type":1},{"type":2}]', r'"\"type\":"', '"type"',
+        r'{"\\type":1}',
+    ):  # fmt: skip
+        text = f'{{"type":"ping","t":{inner},"{{type":"","type2":"","\\\\type":""}}'
+        assert decode_command(text, max_bytes=LIMIT)
+
+
+def test_what_a_client_made_up_is_repeated_in_part() -> None:
+    name = "n" * 100_000
+    for text in (
+        send(metadata={name: 2**63}).replace(str(2**63), str(2**64)),
+        send(metadata={name: 0}).replace(":0}", ":" + "9" * 400 + "}"),
+    ):
+        error = fault(text)
+        assert error.re == "m1"
+        assert error.param is not None
+        assert len(error.param) <= 200
+        assert len(error.message) < 1_000
 
 
 def test_the_depth_of_a_frame_is_that_of_its_lists_and_objects() -> None:
     assert decode_command(nested(MAX_DEPTH), max_bytes=LIMIT)
     assert fault(nested(MAX_DEPTH + 1)).re == "a"
-    wide = [[{}] for _ in range(1000)]
+    wide: list[Any] = [[{}] for _ in range(1000)]
     text = frame("ping", t=['"' + "[" * 500 + "\\", "[{" * 500, wide])
     assert decode_command(text, max_bytes=LIMIT)
     with pytest.raises(FrameError):
         decode_command(text, max_bytes=LIMIT, max_depth=4)
     assert decode_command(text, max_bytes=LIMIT, max_depth=5)
+
+
+@given(st.recursive(st.just("[]") | st.text(alphabet='[]{}\\"é').map(lambda text: orjson.dumps(text).decode()),
+                    lambda inner: st.lists(inner).map(lambda all_: f"[{','.join(all_)}]")
+                    | inner.map(lambda one: f'{{"}}[":{one}}}')),
+       st.integers(0, 12))  # fmt: skip
+def test_depth_is_counted_like_by_hand(text: str, around: int) -> None:
+    text = '{"type":"ping","t":' + "[" * around + text + "]" * around + "}"
+    depth = height(orjson.loads(text))
+    assert decode_command(text, max_bytes=LIMIT, max_depth=depth)
+    for too_little in range(max(0, depth - 10), depth):
+        with pytest.raises(FrameError):
+            decode_command(text, max_bytes=LIMIT, max_depth=too_little)
+
+
+def height(value: Any) -> int:
+    match value:
+        case dict():
+            inner = list(cast("dict[str, Any]", value).values())
+        case list():
+            inner = cast("list[Any]", value)
+        case _:
+            return 0
+    return 1 + max(map(height, inner), default=0)
+
+
+def test_the_depth_of_a_long_frame_is_found_in_little_time() -> None:
+    chain = "[" * 900 + "]" * 900
+    text = '{"type":"close","id":"a","conversation":"c","x":[%s]}'
+    text %= ",".join([chain] * 136)
+    began = time.process_time()
+    assert fault(text).re == "a"
+    assert time.process_time() - began < 0.05
 
 
 @pytest.mark.parametrize("letter", ["x", "é", "字", "\U0001f680"])
@@ -226,9 +307,7 @@ def test_unknown_members_are_ignored_and_the_last_of_two_counts() -> None:
     assert decode_command(text, max_bytes=LIMIT) == Ping(t=2)
 
 
-@pytest.mark.parametrize(
-    "after", [-1, 1.5, "3", None, True, [], {}, 2**53, 10**30, 1e300]
-)
+@pytest.mark.parametrize("after", [-1, 1.5, "3", True, [], {}, 2**53, 10**30, 1e300])
 def test_any_cursor_decodes_so_that_the_server_can_answer_bad_cursor(
     after: Any,
 ) -> None:
@@ -239,6 +318,27 @@ def test_any_cursor_decodes_so_that_the_server_can_answer_bad_cursor(
     )  # fmt: skip
     assert isinstance(read, Open)
     assert read.after == after
+
+
+@pytest.mark.parametrize("member", Open.__struct_fields__[1:])
+def test_null_in_open_is_the_same_as_absent(member: str) -> None:
+    absent, null = frame("open", id="o"), frame("open", id="o", **{member: None})
+    read = decode_command(null, max_bytes=LIMIT)
+    assert read == decode_command(absent, max_bytes=LIMIT)
+    assert encode(read) == absent.encode()
+
+
+@pytest.mark.parametrize("member", ["policy", "seen_seq", "on_disconnect", "metadata"])
+def test_null_in_send_is_the_same_as_absent(member: str) -> None:
+    read = decode_command(send(**{member: None}), max_bytes=LIMIT)
+    assert read == decode_command(send(), max_bytes=LIMIT)
+
+
+def test_null_in_a_tool_is_the_same_as_absent() -> None:
+    null = configure(tools=[{"name": "a", "description": None, "parameters": None}])
+    assert decode_command(null, max_bytes=LIMIT) == decode_command(
+        configure(tools=[{"name": "a"}]), max_bytes=LIMIT
+    )
 
 
 def test_a_null_error_beside_an_output_is_no_error() -> None:

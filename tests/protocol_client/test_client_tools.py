@@ -102,3 +102,31 @@ def test_calls_of_another_epoch_are_other_calls(online: Wire) -> None:
     (opening,) = online.sent()
     online.verdict(opening["id"], "reset", epoch="e2", reason="epoch_changed")
     assert ask(online)
+
+
+def test_a_tool_that_runs_is_not_started_again_by_opening_again(online: Wire) -> None:
+    online.open()
+    ask(online)
+    online.client.close("c")
+    online.sent()
+    online.open()
+    assert not ask(online, redelivered=True), "it still runs"
+    given = online.client.tool_result("c", "k", output="done")
+    online.client.close("c")
+    online.sent()
+    online.open()
+    assert not ask(online, redelivered=True), "it has run"
+    (again,) = online.sent()
+    assert (again["id"], again["output"]) == (given.id, "done")
+
+
+def test_what_was_let_go_is_forgotten_once_it_is_answered(online: Wire) -> None:
+    online.open()
+    ask(online, "before")
+    ask(online, "after")
+    before = online.client.tool_result("c", "before", output=1)
+    online.receive_json(type="reply", re=before.id, ok=True, outcome="accepted")
+    online.client.close("c")
+    after = online.client.tool_result("c", "after", output=2)
+    online.receive_json(type="reply", re=after.id, ok=True, outcome="accepted")
+    assert len(online.client._tools) == 0

@@ -1,5 +1,6 @@
 """Forks: the log up to the end of a turn, in a conversation of its own."""
 
+from functools import partial
 from typing import Any
 
 import anyio
@@ -9,10 +10,12 @@ from protocol.commands import Delete
 from protocol.content import Tool
 from protocol.events import DoneEvent, MessageEvent
 from tests.engine.story import check_prompt
+from tests.fakes.faulty import FaultyStore
 from tests.fakes.rig import ALICE, FakeViewer, events
 from tests.fakes.scripted import Step, says
 from tests.turns.talk import Talk, asks, call, kind, settled, talking, until
 from wsserver.engine.model import Finished, Text
+from wsserver.log.store import Meta
 from wsserver.turns.errors import CommandError
 
 SLOW: list[Step] = [[Text("a")], 5.0, [Finished(reason="stop")]]
@@ -121,12 +124,13 @@ async def test_a_cut_goes_along_wherever_in_the_log_it_came() -> None:
         talk.send("slow")
         await settled()
         talk.interrupt(turn=turn, seen_seq=turn + 1)  # inside of the second turn
+        talk.interrupt()
         await talk.done()
         for through in (turn, end):
             fork = await forked(talk, through)
             log = await fork.log()
             assert [kind(e) for e in log[-2:]] == ["done", "cut"]
-            assert log[-1].seq == end + 1
+            assert (log[-1].seq, log[-1].turn) == (end + 1, turn)
             fork.send("go on")
             await fork.done()
             assert fork.said() == ["user: q", "assistant: one ", "user: go on"]
@@ -203,6 +207,33 @@ async def test_a_source_that_is_deleted_meanwhile_is_not_found() -> None:
             await talk.rig.directory.delete("alice/c", command, ALICE)
         assert refused in (["conversation_not_found"], [])
         assert await talk.rig.directory.find("alice/c") is None
+
+
+async def test_a_source_that_nobody_watches_stays_while_it_is_forked() -> None:
+    class Slow(FaultyStore):
+        async def meta(self, key: str) -> Meta | None:
+            await anyio.sleep(100.0 if key == "alice/new" else 0.0)
+            return await super().meta(key)
+
+    async with talking(says("a"), store=Slow()) as talk:
+        await talk.another("d")
+        talk.send()
+        await talk.done()
+        await talk.rig.committer.flush()
+        talk.conversation.detach(talk.viewer)
+        await settled()
+        source = talk.conversation = await talk.rig.conversation()
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(partial(talk.fork, 1, new="new"))
+            await settled()
+            for name in ("x", "y"):
+                await talk.rig.directory.create(f"alice/{name}", None, ALICE)
+                await talk.rig.committer.flush()
+                await settled()
+                await talk.rig.directory.find(f"alice/{name}")
+                assert await talk.rig.directory.find("alice/c") is source
+        await talk.rig.committer.flush()
+        assert not talk.rig.committer.failing
 
 
 async def test_a_viewer_of_the_source_does_not_see_the_fork() -> None:

@@ -6,12 +6,13 @@ from typing import Any
 
 import anyio
 import pytest
+from structlog.testing import capture_logs
 
 from protocol.commands import Interrupt, Send
 from protocol.content import Tool
 from protocol.events import CutEvent, MessageEvent, StartEvent, UsageEvent
 from tests.engine.story import check_prompt
-from tests.fakes.rig import FakeViewer
+from tests.fakes.rig import ALICE, FakeViewer
 from tests.fakes.scripted import ScriptedProvider, Step, says
 from tests.turns.talk import Talk, asks, call, kind, settled, talking, until
 from wsserver.auth.principal import Principal
@@ -79,6 +80,15 @@ async def test_what_stays(
         assert talk.said() == ["user: hi", *answer, "user: next"]
 
 
+async def test_what_is_to_be_kept_is_sent_before_the_reply() -> None:
+    for keep, flushed in [("generated", 3), ("sent", None), ("none", None)]:
+        async with talking(STREAM) as talk:
+            turn = await streaming(talk)
+            command = Interrupt(id="i", conversation="c", keep=keep)  # type: ignore[arg-type]
+            applied = talk.conversation.apply(command, ALICE, talk.viewer)
+            assert applied.flush_through == (0 if flushed is None else turn + flushed)
+
+
 async def test_a_connection_that_does_not_watch_can_not_say_what_was_seen() -> None:
     async with talking(STREAM) as talk:
         turn = await streaming(talk)
@@ -135,6 +145,26 @@ async def test_before_the_message_is_even_stored() -> None:
         assert talk.provider.requests == []
         talk.rig.store.gate.set()  # type: ignore[attr-defined]
         assert (await talk.done()).reason == "by_client"
+
+
+async def test_at_the_moment_at_which_the_message_is_stored() -> None:
+    async with talking(says("never")) as talk:
+        gate = talk.rig.store.gate = anyio.Event()  # type: ignore[attr-defined]
+        talk.send()
+        await settled()
+        committed = talk.rig.committer.on_commit
+
+        def interrupt(log: Any) -> None:
+            committed(log)
+            if talk.conversation.turn is not None:
+                talk.interrupt()
+
+        talk.rig.committer.on_commit = interrupt
+        with capture_logs() as lines:
+            gate.set()
+            assert (await talk.done()).reason == "by_client"
+        assert [line["event"] for line in lines] == ["turn_done"]
+        assert talk.provider.requests == []
 
 
 async def test_an_upstream_that_is_slow_to_close_does_not_hold_up_the_reply() -> None:

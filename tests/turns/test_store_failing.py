@@ -79,6 +79,23 @@ async def test_what_waits_is_not_spent_while_the_store_fails() -> None:
         assert await talk.dones() == ["failed", "completed", "completed"]
 
 
+async def test_what_nobody_waits_for_waits_for_somebody() -> None:
+    async with talking(STREAM, says("b")) as talk:
+        talk.send("one")
+        await settled()
+        talk.send("two")
+        store(talk).failing = True
+        await anyio.sleep(1.0)
+        talk.conversation.detach(talk.viewer)
+        store(talk).failing = False
+        await anyio.sleep(60.0)
+        assert len(talk.provider.requests) == 1
+        talk.conversation = await talk.rig.conversation()
+        talk.conversation.attach(talk.viewer)
+        await talk.done()
+        assert talk.said()[-1] == "user: two"
+
+
 async def test_who_came_while_the_store_failed_is_served_when_it_works() -> None:
     async with talking(STREAM, says("b")) as talk:
         talk.send("one")

@@ -165,7 +165,9 @@ class Dispatch:
                 return False
             case _:
                 conversation = self._loaded(key)
-                if conversation is None:
+                if conversation is None or not (
+                    conversation.log.kept or not isinstance(frame, Open)
+                ):
                     return False
                 if isinstance(frame, Open):
                     cursor = read_cursor(frame.after, frame.epoch)
@@ -187,7 +189,11 @@ class Dispatch:
             key, principal = self._key(name), self._session.principal
             conversation = await self._directory.create(key, frame.config, principal)
             created = True
-        self._views.open(frame, conversation, cursor, created=created)
+        with conversation.held():
+            await conversation.log.until_kept()
+            if conversation.deleted:
+                raise _unknown()
+            self._views.open(frame, conversation, cursor, created=created)
 
     async def _delete(self, frame: Delete) -> None:
         key, principal = self._key(frame.conversation), self._session.principal
@@ -217,7 +223,7 @@ class Dispatch:
             Held(
                 frame=encode(applied.reply),
                 re=frame.id,
-                through=applied.through,
+                changes=conversation.log.changes,
                 view=view,
                 sent_through=applied.flush_through,
             ),

@@ -35,21 +35,22 @@ class Held(Struct, frozen=True, kw_only=True):
 
     Attributes:
         frame: The frame.
-        through: It may leave when the log has stored this number.
+        changes: It may leave when the log has settled so many of its changes.
         re: The command it answers; None for a frame that answers none.
-        view: With `sent_through`: the view that has to send.
+        view: The view it is for. A frame that answers none does not leave when
+            that was closed.
         sent_through: It may leave when `view` has sent this number; 0 for none.
     """
 
     frame: bytes
-    through: int
+    changes: int
     re: str | None = None
     view: Sight | None = None
     sent_through: int = 0
 
-    def may_leave(self, stored: int) -> bool:
+    def may_leave(self, settled: int) -> bool:
         """Says so."""
-        if stored < self.through:
+        if settled < self.changes:
             return False
         view = self.view
         return view is None or view.closed or view.sent_through() >= self.sent_through
@@ -75,7 +76,7 @@ class Gate:
         self.marked = False
         held, log = self.held, self.log
         released: list[Held] = []
-        while held and (log.deleted or held[0].may_leave(log.stored)):
+        while held and (log.deleted or held[0].may_leave(log.settled)):
             released.append(held.popleft())
         if log.failing:
             # Whoever waits for an answer is told; nobody is asked to run a tool.
@@ -108,7 +109,7 @@ class Gates:
         """Lets the frame leave as soon as it may."""
         gate = self._gates.get(log)
         if gate is None:
-            if held.may_leave(log.stored):
+            if held.may_leave(log.settled):
                 self._leave(held)
                 self._poke()
                 return
@@ -129,7 +130,7 @@ class Gates:
         for gate in marked:
             for held in gate.release():
                 self.held -= 1
-                lost = held.through > gate.log.stored
+                lost = held.changes > gate.log.settled
                 self._leave(held, _why(gate.log) if lost else None)
             if not gate.held:
                 self._remove(gate)
@@ -151,7 +152,7 @@ class Gates:
 
     def _leave(self, held: Held, lost: CommandError | None = None) -> None:
         if held.re is None:
-            if lost is None:
+            if lost is None and not (held.view is not None and held.view.closed):
                 self._lane.push(held.frame)
         elif lost is not None:
             self._lane.answer(error_frame(lost.body, held.re))

@@ -23,6 +23,9 @@ from wsserver.turns.errors import CommandError, refusal
 FRAMES_AT_A_TIME = 32
 """After so many the other tasks get a turn, however much has come in."""
 
+HELLO_BYTES = 16_384
+"""The longest frame of one who has not said who they are: room for any token."""
+
 ACK_COST = 0.1
 """A client may acknowledge each frame it gets: they cost less than commands, and
 are taken even when they come too early, since a window may wait for them."""
@@ -115,7 +118,9 @@ class Reader:
     def _take(self, data: str | bytes, now: float) -> Hello | None:
         """Handles a frame; returns it if it is the one that has to be waited for."""
         try:
-            frame = decode_command(data, max_bytes=self._max_bytes, max_depth=MAX_DEPTH)
+            frame = decode_command(
+                data, max_bytes=self._frame_bytes(), max_depth=MAX_DEPTH
+            )
         except FrameError as error:
             if self._too_early(now, 1.0) is not None:
                 self._bad_frame(error.body(), error.re, now)
@@ -133,6 +138,11 @@ class Reader:
             first = refusal("hello_required", "Say `hello` first.")
             self._bad_frame(first.body, _id(frame), now)
         return None
+
+    def _frame_bytes(self) -> int:
+        if self._session.greeted:
+            return self._max_bytes
+        return min(self._max_bytes, HELLO_BYTES)
 
     def _too_early(self, now: float, cost: float) -> float | None:
         """Returns by how many seconds; None when the client goes on regardless."""

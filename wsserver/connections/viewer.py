@@ -124,7 +124,8 @@ class View:
     def request_tool(self, request: ToolRequest) -> None:
         """Asks this connection to run a tool, once the store has the call."""
         log = self.log
-        self._gates.hold(log, Held(frame=encode(request), through=log.head))
+        held = Held(frame=encode(request), changes=log.changes, view=self)
+        self._gates.hold(log, held)
 
     def show_waiting(self, frame: Waiting) -> None:
         """Tells this connection that the turn has no token yet."""

@@ -167,15 +167,14 @@ class Writer:
                 view.ready = True
                 ring.append(view)
                 continue
-            if view.starved:
-                continue  # what it needs is being fetched, and wakes it
-            before, sent = view.position, len(out)
+            before, sent, starved = view.position, len(out), view.starved
             size = view.take(budget, out)
             view.debt = max(0, size - budget)
             room -= size
             numbers += view.position - before
             if view.starved:
-                self._fetch(view)
+                if not starved:
+                    self._fetch(view)
             elif view.due and len(out) > sent:
                 view.ready = True
                 ring.append(view)

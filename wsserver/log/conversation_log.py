@@ -13,7 +13,7 @@ import msgspec
 
 from protocol.events import Event
 from wsserver.log.entry import MAX_MERGED_BYTES, Entry, compact, text_entry
-from wsserver.log.store import Meta, Receipt, Store, StoreError, Write
+from wsserver.log.store import Meta, Receipt, Store, Write
 from wsserver.log.tail import Tail, cut
 
 E = TypeVar("E", bound=Event)
@@ -39,6 +39,8 @@ class ConversationLog:
         oldest: The first number that is kept; `head + 1` when none is.
         deleted: Whether it is gone.
         failing: Whether its last commit failed; it is tried until it works.
+        kept: Whether the store knows of it, so that a crash can't take it back.
+        changes: How often it was changed: an entry, a receipt, the engine's state.
     """
 
     def __init__(
@@ -48,6 +50,8 @@ class ConversationLog:
         store: Store,
         dirty: Callable[["ConversationLog"], None],
         snapshot: Callable[[], tuple[bytes, bool]],
+        *,
+        kept: bool = True,
     ) -> None:
         """Makes a log with nothing of it in memory yet.
 
@@ -58,6 +62,7 @@ class ConversationLog:
             dirty: Told when there is something to commit.
             snapshot: Returns the engine's state, encoded, and whether a turn runs
                 or a message waits; both go down with each commit.
+            kept: Whether `meta` came from the store.
         """
         self.key = key
         self.conversation = key.rpartition("/")[2]
@@ -66,8 +71,12 @@ class ConversationLog:
         self.oldest = meta.oldest
         self.deleted = False
         self.failing = False
+        self.kept = kept or not store.durable
+        self.changes = 0
         self._store = store
         self._visible_at_once = not store.durable
+        self._settled = 0  # changes that are in the store
+        self._settling = 0  # with the commit under way
         self._committed = meta.head  # the last number in the store
         self._tail = Tail(meta.head)
         self._receipts: list[Receipt] = []
@@ -77,8 +86,6 @@ class ConversationLog:
         self._trim_through = 0
         self._dirty = dirty
         self._is_dirty = False
-        self._is_in_flight = False  # a write was taken and is not down yet
-        self._tried = anyio.Event()  # set when the next commit has ended
         self._snapshot = snapshot
         self._wakes: set[Callable[[], None]] = set()
 
@@ -122,6 +129,7 @@ class ConversationLog:
 
     def touch(self) -> None:
         """Asks for a commit: the state, the receipts or the entries changed."""
+        self.changes += 1
         if not self._is_dirty:
             self._is_dirty = True
             self._dirty(self)
@@ -144,6 +152,7 @@ class ConversationLog:
     def _add(self, entry: Entry) -> None:
         self._tail.add(entry)
         self.head = entry.seq
+        self.changes += 1
         if not self._is_dirty:
             self._is_dirty = True
             self._dirty(self)
@@ -158,8 +167,13 @@ class ConversationLog:
         """The last number that may leave the process."""
         return self.head if self._visible_at_once else self._committed
 
+    @property
+    def settled(self) -> int:
+        """How many of the changes a crash can't take back."""
+        return self.changes if self._visible_at_once else self._settled
+
     def subscribe(self, wake: Callable[[], None]) -> None:
-        """Calls `wake` when `stored` moved or the log was deleted.
+        """Calls `wake` when `stored` or `settled` moved or the log was deleted.
 
         A wake-up carries nothing and may come without cause. It must neither
         subscribe nor unsubscribe anybody.
@@ -186,8 +200,8 @@ class ConversationLog:
             if after >= stored:
                 return []
         last = tail.entries[-1]
-        if last.first == after + 1 and last.seq <= stored:
-            return [last]
+        if last.first == after + 1:
+            return [last]  # no entry stands on both sides of what is stored
         return cut(tail.entries, after, stored, max_bytes)
 
     async def fetch(self, after: int, max_bytes: int) -> list[Entry]:
@@ -203,7 +217,14 @@ class ConversationLog:
 
     async def until_stored(self, seq: int) -> None:
         """Waits until the store has everything up to `seq`, or the log is gone."""
-        while self.stored < seq and not self.deleted:
+        await self._until(lambda: self.stored >= seq)
+
+    async def until_kept(self) -> None:
+        """Waits until the store knows of the log, or it is gone."""
+        await self._until(lambda: self.kept)
+
+    async def _until(self, reached: Callable[[], bool]) -> None:
+        while not (reached() or self.deleted):
             moved = anyio.Event()
             self.subscribe(moved.set)
             try:
@@ -259,23 +280,12 @@ class ConversationLog:
     @property
     def clean(self) -> bool:
         """Whether the store has everything."""
-        return not (self._is_dirty or self._is_in_flight)
-
-    async def until_clean(self) -> None:
-        """Waits until a crash can't take back what was done so far.
-
-        Raises:
-            StoreError: The store can't be written at the moment.
-        """
-        while not (self.clean or self._visible_at_once or self.deleted):
-            await self._tried.wait()
-            if self.failing:
-                raise StoreError("the log can't be written")
+        return not self._is_dirty and self._settled == self.changes
 
     def take_write(self) -> Write:
         """Returns what the store lacks; changes nothing it could lose."""
         self._is_dirty = False
-        self._is_in_flight = True
+        self._settling = self.changes
         state, live = self._snapshot()
         compacted: Sequence[Entry] = ()
         if self._compact_through >= self._compact_from:
@@ -299,10 +309,10 @@ class ConversationLog:
         """Takes note that the store holds `write`, and wakes who follows."""
         meta = write.meta
         assert meta is not None, "only a write that deletes has no meta"
-        moved = meta.head > self._committed
+        self.kept = True
         self._committed = meta.head
+        self._settled = self._settling
         self.failing = False
-        self._ended()
         del self._receipts[: len(write.receipts)]
         if write.trim_through == self._trim_through:
             self._trim_through = 0
@@ -312,7 +322,7 @@ class ConversationLog:
         elif self._tail.loose > SEAL_AFTER:
             self._tail.seal(meta.head)
         self._let_go(live=meta.live)
-        if moved and not self._visible_at_once:
+        if not self._visible_at_once:
             for wake in self._wakes:
                 wake()
 
@@ -323,29 +333,20 @@ class ConversationLog:
         """
         self._is_dirty = True
         self.failing = True
-        self._ended()
         for wake in self._wakes:
             wake()
 
     def delete(self) -> None:
         """Marks the log as gone and tells who follows it."""
         self.deleted = True
-        self._ended()
         for wake in self._wakes:
             wake()
-
-    def _ended(self) -> None:
-        """A commit has ended, well or not."""
-        self._is_in_flight = False
-        tried, self._tried = self._tried, anyio.Event()
-        tried.set()
 
     def _let_go(self, *, live: bool) -> None:
         """Drops what the store has and nobody in here needs."""
         if not live and self._tail.bytes() > IDLE_TAIL_BYTES:
             self._keep_from = self._compact_from = self._committed + 1
-        needed = min(self._keep_from, self._compact_from, self._committed + 1)
-        self._tail.drop(needed - 1)
+        self._tail.drop(min(self._keep_from, self._compact_from) - 1)
 
 
 def _go_on(entries: list[Entry], batch: Sequence[Entry]) -> None:

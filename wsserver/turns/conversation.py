@@ -172,7 +172,7 @@ class Conversation:
             CommandError: Its id was used for another content.
         """
         known = self._receipts.find(principal.name, command)
-        return None if known is None else Applied(reply=known, through=self.log.head)
+        return None if known is None else Applied(reply=known)
 
     def keep(self, command: Command, principal: Principal, reply: Reply) -> None:
         """Keeps the receipt of a command that was applied."""
@@ -201,7 +201,7 @@ class Conversation:
         self.state.config = config
         event = self.log.append(ConfigEvent, config=config)
         reply = Reply(re=id_, ok=True, outcome="configured", seq=event.seq)
-        return Applied(reply=reply, through=event.seq)
+        return Applied(reply=reply)
 
     def _apply(
         self, command: Applicable, principal: Principal, viewer: Viewer | None
@@ -224,13 +224,14 @@ class Conversation:
         check_open(self._services)
         check_send(command, self._services)
         check_config(self.state.config, self._services)
-        check_queue(command.policy, self.state, self._services, self._space)
+        check_queue(command.policy or "queue", self.state, self._services, self._space)
         running = self.turn
         waiting = self._message(command, principal, running)
         self.state.sent(principal.name, command.id)
         self._schedule.add(waiting, None if viewer is None else viewer.connection)
+        flush_through = 0
         if running is not None and waiting.first:
-            stop_turn(
+            flush_through = stop_turn(
                 self.log,
                 running,
                 reason="superseded",
@@ -238,7 +239,7 @@ class Conversation:
                 keep=None,
                 seen_seq=command.seen_seq,
                 viewer=viewer,
-            )
+            ).flush_through
         self._schedule.start_next()
         started = waiting not in self.state.queue
         outcome = "started" if started else "steering" if waiting.steers else "queued"
@@ -249,7 +250,7 @@ class Conversation:
             seq=waiting.seq,
             turn=self.state.last_turn if started else None,
         )
-        return Applied(reply=reply, through=self.log.head)
+        return Applied(reply=reply, flush_through=flush_through)
 
     def _message(
         self, command: Send, principal: Principal, running: RunningTurn | None
@@ -257,7 +258,7 @@ class Conversation:
         """Appends the message; says how it waits for its turn."""
         wall = self._services.clock.wall()
         taken_back = self._pre_cancelled.take(self.log.key, principal.name, command.id)
-        policy = "queue" if running is None or taken_back else command.policy
+        policy = "queue" if running is None or taken_back else command.policy or "queue"
         steers = running.turn if running and policy == "steer" else 0
         event = self.log.append(
             MessageEvent,
@@ -292,7 +293,7 @@ class Conversation:
             if turn is not None and outcome == "unknown":
                 outcome = turn.tool_result(command.call, status, output, principal.name)
         reply = Reply(re=command.id, ok=True, outcome=outcome)
-        return Applied(reply=reply, through=self.log.head)
+        return Applied(reply=reply)
 
     # Turns
 

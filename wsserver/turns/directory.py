@@ -110,20 +110,13 @@ class Directory:
         found = await self.find(key)
         if found is not None:
             return found
-        check_open(self._services)  # the store may have begun to fail meanwhile
+        check_open(self._services)  # it may fail by now, and half made is not made
         log.info("conversation_created", key=key, by=principal.name)
         made = self._new(key, ConversationState())
         if config is not None:
             made.configure("config", config)
         made.log.touch()
-        if made.log.clean or not self._store.durable:
-            return made
-        with made.held():
-            await made.log.until_clean()
-        found = await self.find(key)
-        if found is None:
-            raise refusal("conversation_not_found", "It was deleted meanwhile.")
-        return found
+        return made
 
     async def fork(
         self, source: Conversation, command: Fork, principal: Principal
@@ -169,8 +162,8 @@ class Directory:
             fill(made, state, copied, cuts, config=source.state.config)
             reply = Reply(re=command.id, ok=True, outcome="created", conversation=name)
             source.keep(command, principal, reply)
-        await made.until_stored(made.head)
-        return Applied(reply=reply, through=0)
+        await made.until_kept()
+        return Applied(reply=reply)
 
     async def delete(self, key: str, command: Delete, principal: Principal) -> Applied:
         """Removes a conversation from the store and stops what runs in it.
@@ -187,7 +180,7 @@ class Directory:
         await self._committer.delete(key)
         log.info("conversation_deleted", key=key, by=principal.name)
         reply = Reply(re=command.id, ok=True, outcome="deleted")
-        return Applied(reply=reply, through=0)
+        return Applied(reply=reply)
 
     async def recover(self) -> int:
         """Ends what a crash cut off; returns how many turns that were.
@@ -281,15 +274,27 @@ class Directory:
     def _new(self, key: str, state: ConversationState) -> Conversation:
         epoch = self._services.clock.token()
         meta = Meta(epoch=epoch, head=0, oldest=1, live=False, state=b"")
-        self._loaded[key] = self._conversation(key, meta, state, Receipts())
-        return self._loaded[key]
+        made = self._conversation(key, meta, state, Receipts(), kept=False)
+        self._loaded[key] = made
+        return made
 
     def _conversation(
-        self, key: str, meta: Meta, state: ConversationState, receipts: Receipts
+        self,
+        key: str,
+        meta: Meta,
+        state: ConversationState,
+        receipts: Receipts,
+        *,
+        kept: bool = True,
     ) -> Conversation:
         return Conversation(
             ConversationLog(
-                key, meta, self._store, self._committer.mark, _snapshot(state)
+                key,
+                meta,
+                self._store,
+                self._committer.mark,
+                _snapshot(state),
+                kept=kept,
             ),
             state,
             receipts=receipts,

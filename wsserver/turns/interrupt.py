@@ -7,22 +7,35 @@ queue, or may belong to a send that has not arrived yet.
 from typing import Protocol
 
 import msgspec
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET, Struct, UnsetType
 
 from protocol.commands import Interrupt, Keep
 from protocol.control import Reply
-from protocol.events import CutEvent, MessageEvent, Reason, SkipEvent, StartEvent
+from protocol.events import CutEvent, MessageEvent, Reason, StartEvent
 from wsserver.auth.principal import Principal
 from wsserver.engine.conversation import ConversationState
 from wsserver.log.conversation_log import ConversationLog
 from wsserver.turns.applied import Applied
-from wsserver.turns.kept_text import cut_through, keep_through, proof
+from wsserver.turns.kept_text import cut_through, keep_through, last_text, proof
 from wsserver.turns.pre_cancelled import PreCancelled
 from wsserver.turns.running import RunningTurn
 from wsserver.turns.viewer import Viewer
 
 _message = msgspec.json.Decoder(MessageEvent).decode
 _start = msgspec.json.Decoder(StartEvent).decode
+
+
+class Stopped(Struct, frozen=True, kw_only=True):
+    """How a turn was stopped.
+
+    Attributes:
+        keep_through: The last number whose text stays.
+        flush_through: What the connection has to be sent before it hears of it,
+            because it has not had all that stays; 0 for nothing.
+    """
+
+    keep_through: int
+    flush_through: int
 
 
 class Target(Protocol):
@@ -60,10 +73,10 @@ def interrupt(
             if not turn:
                 outcome = _withdraw(target, command.send, by, pre_cancelled)
                 reply = Reply(re=command.id, ok=True, outcome=outcome)
-                return Applied(reply=reply, through=target.log.head)
+                return Applied(reply=reply)
     if running is None or turn not in (None, running.turn):
         return _too_late(target, turn, command, principal, viewer)
-    through = stop_turn(
+    stopped = stop_turn(
         target.log,
         running,
         reason="by_client",
@@ -77,13 +90,9 @@ def interrupt(
         ok=True,
         outcome="interrupted" if running.interrupted else "already_finished",
         turn=running.turn,
-        keep_through=through,
+        keep_through=stopped.keep_through,
     )
-    return Applied(
-        reply=reply,
-        through=target.log.head,
-        flush_through=through if command.keep == "generated" else 0,
-    )
+    return Applied(reply=reply, flush_through=stopped.flush_through)
 
 
 def stop_turn(
@@ -95,8 +104,8 @@ def stop_turn(
     keep: Keep | None,
     seen_seq: int | None,
     viewer: Viewer | None,
-) -> int:
-    """Stops the running turn; returns the last number whose text stays.
+) -> Stopped:
+    """Stops the running turn, or finds it stopped: the first cut of a turn counts.
 
     A connection that does not have the conversation open was sent nothing; it
     can't speak for what was seen, so all that was generated stays.
@@ -106,19 +115,23 @@ def stop_turn(
         sent = log.head if viewer is None else viewer.sent_through()
         through = keep_through(keep, seen_seq, turn=turn, sent=sent, head=log.head)
         running.stop(reason, by, (through, proof(log.tail(turn), turn, through)))
-    if viewer is not None and keep != "generated":
-        viewer.mute(running.turn)
-    assert running.keep_through is not None, "the first cut of a turn counts"
-    return running.keep_through
+    through = running.keep_through
+    assert through is not None, "it was stopped with a cut"
+    flush_through = 0
+    if viewer is not None:
+        if keep == "generated" or through > viewer.sent_through():
+            # No more text comes, so muting what lies beyond would gain nothing.
+            flush_through = max(through, last_text(log.tail(running.turn)))
+        else:
+            viewer.mute(running.turn)
+    return Stopped(keep_through=through, flush_through=flush_through)
 
 
 def _withdraw(target: Target, send: str, by: str, pre_cancelled: PreCancelled) -> str:
     for waiting in target.state.queue:
         if (waiting.by, waiting.id) == (by, send):
             waiting.withdrawn = "by_client"
-            # A number with nothing for anybody, which the reply waits for: it is
-            # stored together with the state.
-            target.log.append(SkipEvent)
+            target.log.touch()
             return "dequeued"
     if target.has_sent(by, send):
         return "already_finished"
@@ -157,7 +170,7 @@ def _too_late(
     known = bool(entries) and entries[0].first == turn
     if not 0 < turn <= target.state.last_turn or (known and entries[0].kind != "start"):
         reply = Reply(re=command.id, ok=True, outcome="not_found")
-        return Applied(reply=reply, through=log.head)
+        return Applied(reply=reply)
     kept: int | UnsetType = UNSET
     if known and command.seen_seq is not None and command.keep in (None, "seen"):
         sent = log.head if viewer is None else viewer.sent_through()
@@ -175,4 +188,4 @@ def _too_late(
         turn=turn,
         keep_through=kept,
     )
-    return Applied(reply=reply, through=log.head)
+    return Applied(reply=reply)

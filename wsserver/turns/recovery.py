@@ -27,13 +27,11 @@ class _Left:
 
     Attributes:
         open_calls: Calls that were not settled, in call order.
-        counted: Whether its usage is there.
         output_tokens: An estimate.
     """
 
     def __init__(self, entries: Iterable[Entry]) -> None:
         self.open_calls: list[str] = []
-        self.counted = False
         self.output_tokens = 0
         self._batches = 0
         tokens = size = 0
@@ -62,8 +60,6 @@ class _Left:
                     self._batches = result.invalid.batch + 1
                 elif result.call in self.open_calls:
                     self.open_calls.remove(result.call)
-            case "usage":
-                self.counted = True
             case _:
                 pass
 
@@ -71,7 +67,8 @@ class _Left:
 def recover(log: ConversationLog, state: ConversationState, clock: Clock) -> bool:
     """Ends the turn that was running when the process died, if one was.
 
-    The log's tail has to hold the turn. Returns whether there was one.
+    Its usage and its done are not there: they go down in one commit, with the state
+    in which no turn runs. The log's tail has to hold the turn. Returns whether there was one.
     """
     if not state.running:
         return False
@@ -87,15 +84,14 @@ def recover(log: ConversationLog, state: ConversationState, clock: Clock) -> boo
             output="The call was cancelled: the server was restarted.",
             by="server",
         )
-    if not left.counted:
-        log.append(
-            UsageEvent,
-            turn=turn,
-            input_tokens=0,
-            output_tokens=left.output_tokens,
-            estimated=True,
-            model_calls=left.model_calls,
-        )
+    log.append(
+        UsageEvent,
+        turn=turn,
+        input_tokens=0,
+        output_tokens=left.output_tokens,
+        estimated=True,
+        model_calls=left.model_calls,
+    )
     now = clock.now()
     through = cut_through(entries, turn)
     kept = proof(entries, turn, log.head if through is None else through)
