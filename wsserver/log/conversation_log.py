@@ -280,7 +280,7 @@ class ConversationLog:
     @property
     def clean(self) -> bool:
         """Whether the store has everything."""
-        return not self._is_dirty and self._settled == self.changes
+        return not self._is_dirty and self._committed == self.head
 
     def take_write(self) -> Write:
         """Returns what the store lacks; changes nothing it could lose."""
