@@ -103,7 +103,7 @@ class Config(Struct, frozen=True, kw_only=True, omit_defaults=True):
         detach: What a turn does when nobody is connected.
     """
 
-    model: str | UnsetType | None = UNSET
+    model: Annotated[str, Meta(max_length=256)] | UnsetType | None = UNSET
     instructions: str | UnsetType | None = UNSET
     tools: list[Tool] | UnsetType | None = UNSET
     tool_choice: ToolChoice | UnsetType | None = UNSET

@@ -21,6 +21,9 @@ from protocol.commands import (
 from protocol.content import Config, NamedTool
 from protocol.frame_error import FrameError
 
+MAX_PING_BYTES = 1024
+"""The longest `t` of a ping: it comes back whole."""
+
 
 def check(frame: ClientFrame) -> None:
     """Raises `FrameError` (`bad_frame`) where a command breaks such a rule."""
@@ -35,6 +38,13 @@ def _send(frame: Send) -> None:
 
 def _ping(frame: Ping) -> None:
     _numbers(frame.t, "$.t", None)
+    size = 0 if frame.t is UNSET else len(orjson.dumps(frame.t))
+    if size > MAX_PING_BYTES:
+        raise FrameError(
+            "bad_frame",
+            f"`t` takes {size} bytes; {MAX_PING_BYTES} are allowed",
+            "$.t",
+        )
 
 
 def _tool_result(frame: ToolResult) -> None:

@@ -353,3 +353,17 @@ def test_a_null_error_beside_an_output_is_no_error() -> None:
 def test_the_error_is_ready_for_the_wire() -> None:
     body = fault(send(content=5)).body()
     assert (body.code, body.param, body.retryable) == ("bad_frame", "$.content", False)
+
+
+def test_a_ping_brings_back_no_more_than_a_little() -> None:
+    with pytest.raises(FrameError) as caught:
+        decode_command(b'{"type":"ping","t":"' + b"x" * 2000 + b'"}', max_bytes=10_000)
+    assert (caught.value.code, caught.value.param) == ("bad_frame", "$.t")
+
+
+def test_a_models_name_has_a_limit() -> None:
+    config = b'{"model":"' + b"m" * 257 + b'"}'
+    frame = b'{"type":"open","id":"a","config":' + config + b"}"
+    with pytest.raises(FrameError) as caught:
+        decode_command(frame, max_bytes=10_000)
+    assert (caught.value.code, caught.value.param) == ("bad_frame", "$.config.model")

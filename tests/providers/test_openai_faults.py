@@ -251,3 +251,18 @@ async def test_after_an_error_chatter_is_not_waited_for(
         reply = streamed([ERROR, *[b": ping\n\n"] * 500], between_writes_s=0.02)
         events = await it.call(reply)
     assert outcome(events) == ("", "error")
+
+
+async def test_an_answer_that_unpacks_to_far_too_much() -> None:
+    body = gzip.compress(b"data: " + b" " * (64 << 20) + b"\n\n")
+    async with rig() as it:
+        reply = Reply(body=body, headers={"Content-Encoding": "gzip"})
+        assert outcome(await it.call(reply)) == ("", "incomplete")
+
+
+async def test_an_answer_that_was_compressed_in_two_members() -> None:
+    first, *rest = text_events("a", "b")
+    body = gzip.compress(first) + gzip.compress(b"".join(rest))
+    async with rig() as it:
+        reply = Reply(body=body, headers={"Content-Encoding": "gzip"})
+        assert outcome(await it.call(reply)) == ("ab", "stop")
