@@ -3,6 +3,7 @@
 from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
+from msgspec.structs import force_setattr
 
 from protocol.content import ClientInfo, Config, Content, ToolName
 from protocol.ids import MAX_SEQ, Id, Seq
@@ -11,7 +12,11 @@ Cursor = Annotated[
     Any,
     Meta(
         description="The last number that the client has, 0 for none.",
-        extra_json_schema={"type": "integer", "minimum": 0, "maximum": MAX_SEQ},
+        extra_json_schema={
+            "type": ["integer", "null"],
+            "minimum": 0,
+            "maximum": MAX_SEQ,
+        },
     ),
 ]
 Policy = Literal["queue", "interrupt", "steer", "reject"]
@@ -67,11 +72,22 @@ class Open(Command, frozen=True, kw_only=True, omit_defaults=True, tag="open"):
     epoch: Id | None = None
     after: Cursor | UnsetType = UNSET
     config: Config | None = None
-    handles: list[ToolName] = []
-    view: Literal["merged", "frames"] = "merged"
-    include: list[Literal["tool_delta"]] = []
+    handles: list[ToolName] | None = []
+    view: Literal["merged", "frames"] | None = "merged"
+    include: list[Literal["tool_delta"]] | None = []
     window_bytes: Annotated[int, Meta(ge=1024, le=2**31)] | None = None
     max_delay_ms: Annotated[int, Meta(ge=0, le=10_000)] | None = None
+
+    def __post_init__(self) -> None:
+        """Makes null the same as absent, so that either is the same command."""
+        if self.after is None:
+            force_setattr(self, "after", UNSET)
+        if self.handles is None:
+            force_setattr(self, "handles", [])
+        if self.view is None:
+            force_setattr(self, "view", "merged")
+        if self.include is None:
+            force_setattr(self, "include", [])
 
 
 class Configure(
@@ -97,10 +113,15 @@ class Send(Command, frozen=True, kw_only=True, omit_defaults=True, tag="send"):
 
     conversation: Id
     content: Content
-    policy: Policy = "queue"
+    policy: Policy | None = "queue"
     seen_seq: Annotated[int, Meta(ge=0, le=MAX_SEQ)] | None = None
     on_disconnect: Literal["continue", "cancel"] | None = None
     metadata: dict[str, Any] | None = None
+
+    def __post_init__(self) -> None:
+        """Makes null the same as absent, so that either is the same command."""
+        if self.policy is None:
+            force_setattr(self, "policy", "queue")
 
 
 class Interrupt(

@@ -3,6 +3,7 @@
 from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
+from msgspec.structs import force_setattr
 
 from protocol.ids import Id
 
@@ -57,9 +58,14 @@ class Tool(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """
 
     name: ToolName
-    description: str = ""
+    description: str | None = ""
     parameters: dict[str, Any] | None = None
     timeout_s: Annotated[float, Meta(gt=0, le=86_400)] | UnsetType | None = UNSET
+
+    def __post_init__(self) -> None:
+        """Makes a description of null the same as none."""
+        if self.description is None:
+            force_setattr(self, "description", "")
 
 
 class NamedTool(Struct, frozen=True, kw_only=True):

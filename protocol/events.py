@@ -68,6 +68,21 @@ class StartEvent(TurnEvent, frozen=True, kw_only=True, omit_defaults=True, tag="
     at: Timestamp
 
 
+class TakeoverEvent(
+    TurnEvent, frozen=True, kw_only=True, omit_defaults=True, tag="takeover"
+):
+    """Another model answers from here on than the turn said before.
+
+    Attributes:
+        model: Its name.
+        code: Why the one before it does not: an error's code; absent where the
+            first choice answers again.
+    """
+
+    model: str
+    code: str | None = None
+
+
 class TextEvent(TurnEvent, frozen=True, kw_only=True, omit_defaults=True):
     """A piece of text; stands for all numbers `first ... seq` when merged."""
 
@@ -216,9 +231,9 @@ class DoneEvent(TurnEvent, frozen=True, kw_only=True, omit_defaults=True, tag="d
 
 
 LogEvent = (
-    ConfigEvent | MessageEvent | StartEvent | DeltaEvent | ReasoningEvent
-    | RefusalEvent | ToolDeltaEvent | ToolCallEvent | ToolResultEvent | UsageEvent
-    | TurnErrorEvent | CutEvent | SkipEvent | DoneEvent
+    ConfigEvent | MessageEvent | StartEvent | TakeoverEvent | DeltaEvent
+    | ReasoningEvent | RefusalEvent | ToolDeltaEvent | ToolCallEvent
+    | ToolResultEvent | UsageEvent | TurnErrorEvent | CutEvent | SkipEvent | DoneEvent
 )  # fmt: skip
 
 

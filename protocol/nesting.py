@@ -5,8 +5,8 @@ else: what strangers send is measured with it. The text is taken for valid JSON.
 """
 
 import re
-from itertools import accumulate
-from operator import add
+from itertools import accumulate, repeat
+from operator import add, mul, sub
 
 # A bracket that opens is a 1, one that closes a 0. Eight at a time: by how much
 # they go up in all, and how high they get on the way.
@@ -67,14 +67,11 @@ def type_stands_twice(text: str) -> bool:
     """Whether the object that the text is has more than one `type`."""
     if text.count('"type"') < 2:
         return False
-    level = found = 0
     marked = _TYPE.sub(_MARK, _unescaped(text))
-    for brackets in _brackets(marked).split(_MARK.encode())[:-1]:
-        level += 2 * brackets.count(b"1") - len(brackets)
-        found += level == 1
-        if found > 1:
-            return True
-    return False
+    between = _brackets(marked).split(_MARK.encode())[:-1]
+    opening = map(bytes.count, between, repeat(b"1"))
+    levels = accumulate(map(sub, map(mul, opening, repeat(2)), map(len, between)))
+    return list(levels).count(1) > 1
 
 
 def _unescaped(text: str) -> str:

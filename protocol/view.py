@@ -19,6 +19,7 @@ from protocol.events import (
     RefusalEvent,
     StartEvent,
     Status,
+    TakeoverEvent,
     TextEvent,
     ToolCallEvent,
     ToolDeltaEvent,
@@ -107,7 +108,7 @@ class TurnView:
         whole: Its `start` was seen. Otherwise the log's older part is gone and
             what is shown may lack its beginning.
         message: The number of the message that it answers.
-        model: Which model answers.
+        model: Which model answers; with a fallback it may change.
         request_id: How the operator's log names it.
         at: When it began.
         status: How it ended; None while it runs.
@@ -188,6 +189,8 @@ class TurnView:
                 self.model = event.model
                 self.request_id = event.request_id
                 self.at = event.at
+            case TakeoverEvent():
+                self.model = event.model
             case ToolCallEvent():
                 self._call(event.call, event.name).complete(event)
             case ToolResultEvent():

@@ -86,6 +86,7 @@ class Server:
         self._connection_settings = connection_settings
         self._quotas = Quotas(connection_settings)
         self._metrics = metrics
+        metrics.watch_views(self._lags)
         self._clock = clock
         self._listener = Listener(
             assembly.endpoint(settings),
@@ -161,6 +162,9 @@ class Server:
         finally:
             self.connections.discard(connection)
 
+    def _lags(self) -> list[int]:
+        return [lag for connection in self.connections for lag in connection.lags()]
+
     def _not_ready(self) -> str | None:
         if self.draining:
             return "draining"
@@ -212,7 +216,10 @@ async def serving(
         store = parts.store or await _open_store(settings)
         stack.push_async_callback(store.close)
         upstreams = await stack.enter_async_context(open_upstreams(settings))
-        models = await upstreams.table(parts.models)
+        models = upstreams.chained(
+            await upstreams.table(parts.models), metrics=metrics, jitter=clock.jitter
+        )
+        metrics.watch_breakers(upstreams.breakers)
         tools = await load_tools(settings, os.environ)
         tasks = await stack.enter_async_context(anyio.create_task_group())
         committer = Committer(

@@ -29,12 +29,18 @@ class Model(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         model: The name it has there; None for the same.
         api_key_env: The variable that holds the API key; None for no key.
         context_tokens: The model's window; None for the setting of that name.
+        first_token_timeout_seconds: From a model call to its first token; None for
+            `upstream_first_token_timeout_seconds`.
+        fallback: Names of models that are asked in its place, in order, where it
+            gives no answer.
     """
 
     base_url: Text
     model: Text | None = None
     api_key_env: Text | None = None
     context_tokens: Count | None = None
+    first_token_timeout_seconds: Seconds | None = None
+    fallback: tuple[Text, ...] = ()
 
 
 class ToolEntry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -200,6 +206,19 @@ class Settings(Struct, frozen=True, kw_only=True):
     upstream_idle_timeout_seconds: Annotated[
         Seconds, Meta(description="Between two signs of life of an upstream.")
     ] = 30.0
+    breaker_failures: Annotated[
+        Count,
+        Meta(
+            description="Failed calls of a model with a fallback until it is passed"
+            " over."
+        ),
+    ] = 5
+    breaker_window_seconds: Annotated[
+        Seconds, Meta(description="Within which so many calls have to fail.")
+    ] = 30.0
+    breaker_open_seconds: Annotated[
+        Seconds, Meta(description="How long it is passed over until it is tried again.")
+    ] = 15.0
     turn_timeout_seconds: Annotated[
         Seconds, Meta(description="For a whole turn, tools included.")
     ] = 600.0

@@ -4,14 +4,17 @@ What is slow to import, or to start, is only touched when the settings ask for i
 """
 
 import os
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import anyio.to_thread
+from msgspec import structs
 
+from wsserver.engine.breaker import Breaker, BreakerPolicy
 from wsserver.providers.demo import DEFAULT_MODEL, DemoProvider
+from wsserver.providers.fallback import Candidate, Fallback, FallbackMetrics
 from wsserver.settings import Model, Settings
 from wsserver.sources import SettingsError
 from wsserver.turns.models import DEMO_PREFIX, ModelTable
@@ -27,24 +30,30 @@ OPENAI_DEFAULT_MODEL = "gpt-4o-mini"
 
 LOCAL_MODEL = "local"
 
+_CHAIN_MARGIN_SECONDS = 1.0
 _NONE: Mapping[str, Target] = {}
 _LOCAL_STOP_SECONDS = 0.4  # part of what a drain may take
 
 
 class Upstreams:
-    """Providers that are open, and the names that lead to them."""
+    """Providers that are open, and the names that lead to them.
+
+    Attributes:
+        breakers: Of the models in chains of fallbacks, by name.
+    """
 
     def __init__(
         self, settings: Settings, environ: Mapping[str, str], stack: AsyncExitStack
     ) -> None:
         """Makes nothing yet; `stack` closes what is made."""
+        self.breakers: dict[str, Breaker] = {}
         self._settings = settings
         self._environ = environ
         self._stack = stack
         self._chats: dict[tuple[str, str | None], OpenAIChat] = {}
 
     async def table(self, own: Mapping[str, Target] = _NONE) -> ModelTable:
-        """Returns which name leads where.
+        """Returns which name leads where, each to one upstream.
 
         Args:
             own: Names that lead to providers of the program's own.
@@ -74,7 +83,7 @@ class Upstreams:
                 f"default_model: {default!r} leads nowhere; add [models.{default!r}] to"
                 " the file, or set OPENAI_BASE_URL or OPENAI_API_KEY"
             )
-        return ModelTable(
+        table = ModelTable(
             default=default,
             configured=configured,
             demo=Target(provider=demo, model=DEFAULT_MODEL),
@@ -82,6 +91,46 @@ class Upstreams:
             accepts_demo=demo.accepts,
             upstream=upstream,
         )
+        for name, model in settings.models.items():
+            _check_fallback(name, model.fallback, table)
+        return table
+
+    def chained(
+        self,
+        table: ModelTable,
+        *,
+        metrics: FallbackMetrics,
+        jitter: Callable[[], float],
+    ) -> ModelTable:
+        """Returns the table with chains where models have others to fall back on.
+
+        What these are told to fall back on themselves does not count.
+
+        Args:
+            table: What `table` returned.
+            metrics: Counts fallbacks.
+            jitter: Returns a random number in [0, 1).
+        """
+        chains: dict[str, Target] = {}
+        for name, model in self._settings.models.items():
+            if model.fallback:
+                names = (name, *model.fallback)
+                chain = Fallback(
+                    [self._candidate(one, table) for one in names],
+                    metrics=metrics,
+                    jitter=jitter,
+                )
+                targets = [table.resolve(one) for one in names]
+                windows = [one.context_tokens for one in targets if one is not None]
+                chains[name] = Target(
+                    provider=chain,
+                    model=name,
+                    context_tokens=min(filter(None, windows), default=None),
+                    # The chain gives up before that, and says why.
+                    first_token_seconds=chain.first_token_seconds
+                    + _CHAIN_MARGIN_SECONDS,
+                )
+        return table.replacing(chains)
 
     async def warm_up(self) -> None:
         """Loads what the first turn would have to wait for."""
@@ -98,7 +147,26 @@ class Upstreams:
                     " key, or leave api_key_env out"
                 )
         chat = self._chat(f"models.{name}", model.base_url, key)
-        return self._target(chat, model.model or name, model.context_tokens)
+        target = self._target(chat, model.model or name, model.context_tokens)
+        seconds = model.first_token_timeout_seconds
+        return structs.replace(target, first_token_seconds=seconds)
+
+    def _candidate(self, name: str, table: ModelTable) -> Candidate:
+        settings, target = self._settings, table.resolve(name)
+        assert target is not None, "the names of a chain were checked"
+        policy = BreakerPolicy(
+            failures=settings.breaker_failures,
+            window_seconds=settings.breaker_window_seconds,
+            open_seconds=settings.breaker_open_seconds,
+        )
+        return Candidate(
+            name=name,
+            provider=target.provider,
+            model=target.model,
+            first_token_seconds=target.first_token_seconds
+            or settings.upstream_first_token_timeout_seconds,
+            breaker=self.breakers.setdefault(name, Breaker(policy)),
+        )
 
     def _target(
         self, chat: "OpenAIChat", model: str, context_tokens: int | None = None
@@ -153,6 +221,18 @@ class Upstreams:
         chat = self._chat("local_model_path", local.base_url, local.api_key)
         slot_tokens = settings.context_tokens // settings.slots
         return self._target(chat, local.name, slot_tokens)
+
+
+def _check_fallback(name: str, others: Sequence[str], table: ModelTable) -> None:
+    named = {name}
+    for other in others:
+        if other in named or table.resolve(other) is None:
+            why = "stands there twice" if other in named else "leads nowhere"
+            raise SettingsError(
+                f"models.{name}: {other!r} in `fallback` {why}; name different models"
+                " that there are"
+            )
+        named.add(other)
 
 
 @asynccontextmanager

@@ -138,6 +138,7 @@ class Turn {
 
 /** What each event does to its turn. */
 const APPLY = {
+  takeover: (turn, event) => (turn.model = event.model),
   delta: (turn, event) => turn.addText("text", event),
   reasoning: (turn, event) => turn.addText("reasoning", event),
   refusal: (turn, event) => turn.addText("refusal", event),

@@ -1,6 +1,6 @@
 """TypeScript types of every frame, for clients in browsers and in Node."""
 
-from typing import Any
+from typing import Any, cast
 
 import orjson
 
@@ -58,7 +58,7 @@ def _declaration(name: str, schema: Schema) -> str:
 
 def _member(name: str, schema: Schema, required: bool) -> str:
     """A member that may be absent and has no other use for null goes without it."""
-    if schema.get("default", 0) is None:
+    if "default" in schema and "anyOf" in schema:
         schema = schema | {
             "anyOf": [x for x in schema["anyOf"] if x != {"type": "null"}]
         }
@@ -80,6 +80,9 @@ def _type(schema: Schema) -> str:
         return f"({of})[]" if " " in of else f"{of}[]"
     if kind == "object":
         return f"Record<string, {_type(schema.get('additionalProperties', {}))}>"
+    if isinstance(kind, list):  # one that may be absent, or null
+        kinds = cast("list[str]", kind)
+        kind = next(one for one in kinds if one != "null")
     return "unknown" if kind is None else _SCALARS[kind]
 
 

@@ -14,7 +14,7 @@ export type Subprotocol = "wsserver.v1";
 export type ClientFrame = Hello | Open | Configure | Send | Interrupt | ToolResult | ToolProgress | Fork | Ack | Close | Delete | Refresh | Ping;
 
 /** A numbered event of a conversation, from the server. */
-export type LogEvent = ConfigEvent | MessageEvent | StartEvent | DeltaEvent | ReasoningEvent | RefusalEvent | ToolDeltaEvent | ToolCallEvent | ToolResultEvent | UsageEvent | TurnErrorEvent | CutEvent | SkipEvent | DoneEvent;
+export type LogEvent = ConfigEvent | MessageEvent | StartEvent | TakeoverEvent | DeltaEvent | ReasoningEvent | RefusalEvent | ToolDeltaEvent | ToolCallEvent | ToolResultEvent | UsageEvent | TurnErrorEvent | CutEvent | SkipEvent | DoneEvent;
 
 /** A frame about the connection, from the server. */
 export type ControlFrame = Welcome | Reply | ErrorFrame | Pong | CaughtUp | Waiting | ToolRequest | Goaway | AuthExpiring | Heartbeat;
@@ -308,6 +308,21 @@ export interface StartEvent {
   request_id: string;
   /** RFC 3339 in UTC with milliseconds, ending in Z. */
   at: string;
+}
+
+/** Another model answers from here on than the turn said before. */
+export interface TakeoverEvent {
+  type: "takeover";
+  /** Whose log it is in. (1 to 128 of A-Z a-z 0-9 . _ : -) */
+  conversation: string;
+  /** Its number, contiguous from 1. */
+  seq: number;
+  /** A number in a log. */
+  turn: number;
+  /** Its name. */
+  model: string;
+  /** Why the one before it does not: an error's code; absent where the first choice answers again. */
+  code?: string;
 }
 
 /** A piece of the answer. */

@@ -1,5 +1,6 @@
 """Writes the reference of settings: `python -m tests.docs.settings_page`."""
 
+import re
 import typing
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -64,9 +65,9 @@ def _default(value: Any) -> str:
 
 def _table(title: str) -> str:
     meaning, name, entry = _TABLES[title]
-    lines = (entry.__doc__ or "").partition("Attributes:\n")[2].strip().splitlines()
-    pairs = (line.strip().split(": ", 1) for line in lines)
-    rows = [f"| `{key}` | {text} |\n" for key, text in pairs]
+    listed = (entry.__doc__ or "").partition("Attributes:\n")[2].rstrip()
+    pairs = re.findall(r"^ {8}(\w+): (.*(?:\n {12}.*)*)", listed, re.MULTILINE)
+    rows = [f"| `{key}` | {' '.join(text.split())} |\n" for key, text in pairs]
     head = f"\n## {title}\n\nEach `[{name}.NAME]` in the file {meaning}:\n\n"
     return head + "| key | |\n|---|---|\n" + "".join(rows)
 

@@ -3,14 +3,17 @@
 import re
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
 import orjson
 import pytest
 from websockets.sync.client import ClientConnection, connect
 
 from tests.docs.settings_page import PAGE, page
+from wsserver.settings import Settings
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
@@ -51,6 +54,17 @@ def test_links_lead_somewhere(path: Path) -> None:
         assert found.is_relative_to(ROOT), link
         if anchor:
             assert anchor in anchors(found.read_text()), link
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_settings_in_examples_are_settings(path: Path) -> None:
+    names = set(Settings.__struct_fields__)
+    for block in re.findall(
+        r"^```toml\n(.*?)^```", path.read_text(), re.MULTILINE | re.DOTALL
+    ):
+        given = tomllib.loads(block)
+        assert given.keys() <= names
+        msgspec.convert(given, Settings)
 
 
 def test_the_table_of_settings_is_fresh() -> None:

@@ -1,6 +1,8 @@
 """Times to the first token, between tokens, in tools, in all (rule S15)."""
 
-from wsserver.engine.timing import Stopwatch
+from protocol.content import TextProof, Timing
+from protocol.events import DoneEvent, UsageEvent
+from wsserver.engine.timing import Stopwatch, in_one_lump
 
 
 def test_a_plain_turn() -> None:
@@ -63,3 +65,38 @@ def test_a_turn_that_ends_while_tools_are_awaited() -> None:
     watch.stopped(3.0)
     timing = watch.timing(3.5, 0)
     assert (timing.tool_ms, timing.stop_ms) == (2500.0, 500.0)
+
+
+def lump(
+    *,
+    status: str = "completed",
+    wait_ms: float | None = 900.0,
+    tpot_ms: float | None = None,
+    tokens: int = 100,
+    reasoning: int | None = None,
+) -> bool:
+    timing = Timing(
+        queue_ms=0, upstream_ttft_ms=wait_ms, tpot_ms=tpot_ms, total_ms=1000
+    )
+    usage = UsageEvent(
+        conversation="c", seq=8, turn=2, input_tokens=1, output_tokens=tokens,
+        reasoning_tokens=reasoning, estimated=False, model_calls=1,
+    )  # fmt: skip
+    end = DoneEvent(
+        conversation="c", seq=9, turn=2, status=status, timing=timing,  # pyright: ignore[reportArgumentType]
+        text=TextProof(bytes=0, crc32=0),
+    )  # fmt: skip
+    return in_one_lump(end, usage)
+
+
+def test_an_answer_whose_tokens_all_came_at_once_after_a_wait_is_a_lump() -> None:
+    """L-18."""
+    assert lump()
+    assert lump(tpot_ms=0.05), "in a few reads right after each other"
+    assert not lump(tpot_ms=0.5), "that was streamed, if fast"
+    assert not lump(tpot_ms=20.0)
+    assert not lump(wait_ms=100.0), "it came soon"
+    assert not lump(wait_ms=None)
+    assert not lump(tokens=15), "it is short"
+    assert not lump(tokens=100, reasoning=90), "what is seen of it is short"
+    assert not lump(status="incomplete")

@@ -29,6 +29,7 @@ from wsserver.engine.model import (
     Reasoning,
     Refusal,
     Text,
+    Usage,
 )
 from wsserver.engine.turn import Turn
 
@@ -318,6 +319,16 @@ def test_usage_of_an_interrupted_turn_is_counted_here_and_says_so() -> None:
     assert usage["input_tokens"] == 100
     assert usage["estimated"] is True
     assert usage["model_calls"] == 1
+
+
+def test_an_interrupt_makes_an_estimate_of_what_was_reported_before() -> None:
+    turn = machine()
+    connecting(turn)
+    known = Usage(input_tokens=5, output_tokens=3)
+    end = Finished(reason="tool_calls", calls=(weather(),), usage=known)
+    turn.finished(end, 1.0, 1.0, 0.5)
+    usage = turn.stop(reason="by_client", by="alice", now=2.0)[1].members  # type: ignore[union-attr]
+    assert (usage["input_tokens"], usage["estimated"]) == (5, True)
 
 
 def test_a_failure_that_no_catalogue_knows_becomes_a_known_one() -> None:

@@ -12,6 +12,7 @@ function shown(turn) {
     turn: turn.seq,
     whole: turn.whole,
     message: turn.message,
+    model: turn.model,
     text: turn.text,
     reasoning: joined(turn, "reasoning"),
     refusal: joined(turn, "refusal"),

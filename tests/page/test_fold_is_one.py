@@ -78,6 +78,7 @@ def _turn(turn: TurnView) -> dict[str, Any]:
         "turn": turn.turn,
         "whole": turn.whole,
         "message": turn.message,
+        "model": turn.model or "",
         "text": turn.text,
         "reasoning": turn.reasoning,
         "refusal": turn.refusal,

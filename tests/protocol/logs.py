@@ -18,6 +18,7 @@ from protocol.events import (
     RefusalEvent,
     SkipEvent,
     StartEvent,
+    TakeoverEvent,
     ToolCallEvent,
     ToolDeltaEvent,
     ToolResultEvent,
@@ -137,7 +138,7 @@ def logs(draw: st.DrawFn) -> list[LogEvent]:
 def _talk(draw: st.DrawFn, log: Log) -> None:
     calls = [f"{log.turn}.{n}" for n in range(draw(st.integers(0, 2)))]
     for _ in range(draw(st.integers(0, 12))):
-        match draw(st.integers(0, 6)):
+        match draw(st.integers(0, 7)):
             case 0 if calls:
                 call = draw(st.sampled_from(calls))
                 log.of_turn(ToolDeltaEvent, call=call, name="t", text=draw(whole_text))
@@ -145,6 +146,8 @@ def _talk(draw: st.DrawFn, log: Log) -> None:
                 log.add(SkipEvent)
             case 2:
                 log.message()
+            case 3:
+                log.of_turn(TakeoverEvent, model=draw(whole_text))
             case _:
                 log.of_turn(draw(kinds), text=draw(whole_text))
     for index, call in enumerate(calls):

@@ -110,7 +110,7 @@ def test_a_whole_surrogate_pair_and_nul_are_text() -> None:
         (send(content=[{"type": "text"}]), "$.content[0].text", "m1", "`content[0].text` is missing; it must be a string"),
         (send(content=[{"type": "video"}]), "$.content[0].type", "m1", "`content[0].type` must be one of `text`, `image_url`; got `video`"),
         (send(content=[{"type": "image_url", "image_url": {"url": "file:///etc/passwd"}}]), "$.content[0].image_url.url", "m1", "`content[0].image_url.url` must be a string (an `https:` or `data:` URL); got `file:///etc/passwd`"),
-        (send(policy="now"), "$.policy", "m1", "`policy` must be one of `interrupt`, `queue`, `reject`, `steer`; got `now`"),
+        (send(policy="now"), "$.policy", "m1", "`policy` must be one of `interrupt`, `queue`, `reject`, `steer` or null; got `now`"),
         (send(seen_seq=-1), "$.seen_seq", "m1", "`seen_seq` must be a whole number from 0 to 9007199254740991 or null; got -1"),
         (send(metadata=[1]), "$.metadata", "m1", "`metadata` must be an object or null; got a list"),
         (frame("fork", id="f", conversation="c", through=True), "$.through", "f", "`through` must be a whole number from 0 to 9007199254740991; got true"),
@@ -307,9 +307,7 @@ def test_unknown_members_are_ignored_and_the_last_of_two_counts() -> None:
     assert decode_command(text, max_bytes=LIMIT) == Ping(t=2)
 
 
-@pytest.mark.parametrize(
-    "after", [-1, 1.5, "3", None, True, [], {}, 2**53, 10**30, 1e300]
-)
+@pytest.mark.parametrize("after", [-1, 1.5, "3", True, [], {}, 2**53, 10**30, 1e300])
 def test_any_cursor_decodes_so_that_the_server_can_answer_bad_cursor(
     after: Any,
 ) -> None:
@@ -320,6 +318,27 @@ def test_any_cursor_decodes_so_that_the_server_can_answer_bad_cursor(
     )  # fmt: skip
     assert isinstance(read, Open)
     assert read.after == after
+
+
+@pytest.mark.parametrize("member", Open.__struct_fields__[1:])
+def test_null_in_open_is_the_same_as_absent(member: str) -> None:
+    absent, null = frame("open", id="o"), frame("open", id="o", **{member: None})
+    read = decode_command(null, max_bytes=LIMIT)
+    assert read == decode_command(absent, max_bytes=LIMIT)
+    assert encode(read) == absent.encode()
+
+
+@pytest.mark.parametrize("member", ["policy", "seen_seq", "on_disconnect", "metadata"])
+def test_null_in_send_is_the_same_as_absent(member: str) -> None:
+    read = decode_command(send(**{member: None}), max_bytes=LIMIT)
+    assert read == decode_command(send(), max_bytes=LIMIT)
+
+
+def test_null_in_a_tool_is_the_same_as_absent() -> None:
+    null = configure(tools=[{"name": "a", "description": None, "parameters": None}])
+    assert decode_command(null, max_bytes=LIMIT) == decode_command(
+        configure(tools=[{"name": "a"}]), max_bytes=LIMIT
+    )
 
 
 def test_a_null_error_beside_an_output_is_no_error() -> None:

@@ -1,8 +1,11 @@
+import anyio
 import pytest
+import trio.testing
 from prometheus_client.parser import text_string_to_metric_families
 
 from protocol.content import TextProof, Timing
 from protocol.events import DoneEvent, UsageEvent
+from wsserver.engine.breaker import Breaker, BreakerPolicy
 from wsserver.metrics import MAX_MODELS, OTHER, Metrics
 
 
@@ -12,6 +15,28 @@ def value(metrics: Metrics, name: str, **labels: str) -> float | None:
             if sample.name == name and labels.items() <= sample.labels.items():
                 return sample.value
     return None
+
+
+STATE = "wsserver_breaker_state"
+
+
+def jumping_clock() -> trio.testing.MockClock:
+    return trio.testing.MockClock(autojump_threshold=0)
+
+
+def buckets(metrics: Metrics, name: str) -> list[float]:
+    """Returns the upper bounds of one series' buckets, without the last."""
+    found = [
+        sample.labels
+        for family in text_string_to_metric_families(metrics.render().decode())
+        for sample in family.samples
+        if sample.name == f"{name}_bucket"
+    ]
+    series = [{k: v for k, v in one.items() if k != "le"} for one in found]
+    first = [
+        one["le"] for one, its in zip(found, series, strict=True) if its == series[0]
+    ]
+    return sorted(map(float, first))[:-1]
 
 
 def done(**changes: object) -> DoneEvent:
@@ -25,6 +50,7 @@ def done(**changes: object) -> DoneEvent:
             queue_ms=1_000,
             upstream_ttft_ms=300,
             tpot_ms=20,
+            tokens_per_s=50,
             tool_ms=4_000,
             total_ms=6_500,
         ),
@@ -47,11 +73,12 @@ def test_a_turn_is_counted_by_the_conventions_names() -> None:
     metrics = Metrics()
     metrics.turn_started("m")
     metrics.first_token("m", 0.5)
-    metrics.turn_done("m", done(), USAGE)
+    metrics.turn_done("m", "spare", done(), USAGE)
     gen_ai = {
         "gen_ai_operation_name": "chat",
         "gen_ai_provider_name": "openai",
         "gen_ai_request_model": "m",
+        "gen_ai_response_model": "spare",
     }
     prefix = "gen_ai_client_operation"
     # The model's time: without the queue and the tools.
@@ -65,15 +92,18 @@ def test_a_turn_is_counted_by_the_conventions_names() -> None:
     assert (
         value(metrics, "wsserver_time_per_output_token_seconds_sum", model="m") == 0.02
     )
+    assert value(metrics, "wsserver_tokens_per_second_sum", model="m") == 50
+    assert value(metrics, "wsserver_turn_seconds_sum", status="completed") == 6.5
     assert value(metrics, "wsserver_turns_total", status="completed") == 1
     assert value(metrics, "wsserver_turns_started_total", model="m") == 1
+    assert value(metrics, "wsserver_turns_in_one_lump_total", model="m") is None
 
 
 def test_a_turn_that_failed_says_by_what_and_without_tokens_no_times() -> None:
     metrics = Metrics()
     timing = Timing(queue_ms=5, total_ms=3)
     ended = done(status="incomplete", reason="upstream_stalled", timing=timing)
-    metrics.turn_done("demo/stalling", ended, USAGE)
+    metrics.turn_done("demo/stalling", "demo/stalling", ended, USAGE)
     duration = "gen_ai_client_operation_duration_seconds_sum"
     assert value(metrics, duration, error_type="upstream_stalled") == 0
     assert value(metrics, duration, gen_ai_provider_name="demo") == 0
@@ -82,6 +112,54 @@ def test_a_turn_that_failed_says_by_what_and_without_tokens_no_times() -> None:
         is None
     )
     assert value(metrics, "wsserver_turns_total", reason="upstream_stalled") == 1
+    for name in ("tokens_per_second", "time_per_output_token_seconds"):
+        assert value(metrics, f"wsserver_{name}_count") is None
+
+
+def test_the_buckets_are_the_conventions() -> None:
+    metrics = Metrics()
+    metrics.turn_done("m", "m", done(), USAGE)
+    metrics.first_token("m", 0.5)
+    doubled = [0.01 * 2**n for n in range(14)]
+    for name in (
+        "gen_ai_client_operation_duration_seconds",
+        "gen_ai_client_operation_time_to_first_chunk_seconds",
+        "wsserver_time_to_first_token_seconds",
+    ):
+        assert buckets(metrics, name) == pytest.approx(doubled)
+    assert buckets(metrics, "gen_ai_client_token_usage") == [4**n for n in range(14)]
+    per_token = [0.01, 0.025, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.75, 1, 2.5]
+    assert buckets(metrics, "wsserver_time_per_output_token_seconds") == per_token
+
+
+def test_an_answer_in_one_lump_is_counted() -> None:
+    metrics = Metrics()
+    timing = Timing(queue_ms=1, upstream_ttft_ms=900, ttft_ms=901, total_ms=902)
+    metrics.turn_done("m", "m", done(timing=timing), USAGE)
+    assert value(metrics, "wsserver_turns_in_one_lump_total", model="m") == 1
+
+
+def test_breakers_are_shown_as_they_are_when_somebody_asks() -> None:
+    async def story() -> None:
+        metrics, policy = Metrics(), BreakerPolicy(failures=1, open_seconds=5)
+        well, ill = Breaker(policy), Breaker(policy)
+        metrics.watch_breakers({"well": well, "ill": ill})
+        ill.failed(ill.admit(anyio.current_time()) or 0, anyio.current_time())
+        states = [value(metrics, STATE, model=name) for name in ("well", "ill")]
+        assert states == [0, 2]
+        await anyio.sleep(5)
+        assert value(metrics, STATE, model="ill") == 1
+
+    anyio.run(story, backend="trio", backend_options={"clock": jumping_clock()})
+
+
+def test_lags_of_views_are_shown_as_they_are_when_somebody_asks() -> None:
+    metrics, lags = Metrics(), list[int]()
+    metrics.watch_views(lambda: lags)
+    names = ("views", "views_behind", "view_lag_events")
+    assert [value(metrics, f"wsserver_{name}") for name in names] == [0, 0, 0]
+    lags += [0, 7, 0, 3]
+    assert [value(metrics, f"wsserver_{name}") for name in names] == [4, 2, 7]
 
 
 def test_clients_cannot_make_series_without_end() -> None:
@@ -107,6 +185,7 @@ def test_clients_cannot_make_series_without_end() -> None:
         ),
         (lambda m: m.tool_done("ok", 3.0), "tool_seconds_sum", 3.0),
         (lambda m: m.upstream_retry("m", "c"), "upstream_retries_total", 1),
+        (lambda m: m.fallback("m", "n", "c"), "upstream_fallbacks_total", 1),
         (lambda m: m.resume("reset", "expired"), "opens_total", 1),
         (lambda m: m.frame_error("bad_json"), "frame_errors_total", 1),
         (lambda m: m.commit(0.01, 5), "committed_entries_total", 5),

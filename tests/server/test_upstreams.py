@@ -4,10 +4,14 @@ from typing import Any
 
 import pytest
 
+from tests.fakes.rig import NoMetrics
+from wsserver.engine.limits import TurnLimits
 from wsserver.providers.demo import DEFAULT_MODEL, DemoProvider
+from wsserver.providers.fallback import Fallback
 from wsserver.settings import Model, Settings
 from wsserver.sources import SettingsError
 from wsserver.turns.models import ModelTable
+from wsserver.turns.services import Target
 from wsserver.upstreams import OPENAI_DEFAULT_MODEL, Upstreams
 
 
@@ -18,7 +22,10 @@ async def table() -> AsyncIterator[Any]:
         async def make(
             environ: dict[str, str] | None = None, **settings: Any
         ) -> ModelTable:
-            return await Upstreams(Settings(**settings), environ or {}, stack).table()
+            upstreams = Upstreams(Settings(**settings), environ or {}, stack)
+            return upstreams.chained(
+                await upstreams.table(), metrics=NoMetrics(), jitter=lambda: 0.5
+            )
 
         yield make
 
@@ -72,3 +79,59 @@ async def test_the_default_is_what_was_set(table: Any) -> None:
     assert (await table(default_model="demo/long")).default == "demo/long"
     with pytest.raises(SettingsError, match="leads nowhere"):
         await table(default_model="gpt")
+
+
+async def test_a_model_with_a_fallback_is_a_chain(table: Any) -> None:
+    url = "http://a.invalid/v1"
+    large = Model(base_url=url, fallback=("small", "demo/long"), context_tokens=900)
+    small = Model(
+        base_url=url,
+        model="theirs",
+        context_tokens=700,
+        first_token_timeout_seconds=3,
+        fallback=("large",),
+    )
+    models = await table(models={"large": large, "small": small})
+    chain = models.resolve("large")
+    assert isinstance(chain.provider, Fallback)
+    members = chain.provider._candidates
+    assert [member.name for member in members] == ["large", "small", "demo/long"]
+    assert [member.model for member in members] == ["large", "theirs", "demo/long"]
+    assert not any(isinstance(member.provider, Fallback) for member in members)
+    assert [member.first_token_seconds for member in members] == [60, 3, 60]
+    assert chain.context_tokens == 700, "every one of them has to take the prompt"
+    assert chain.first_token_seconds > 60 + 3 + 60
+    # A model has one breaker, in whichever chains it is.
+    again = models.resolve("small").provider._candidates
+    assert [member.breaker for member in again] == [
+        members[1].breaker,
+        members[0].breaker,
+    ]
+    assert models.names()[:2] == ["large", "small"]
+
+
+async def test_a_model_may_have_a_patience_of_its_own(table: Any) -> None:
+    model = Model(base_url="http://a.invalid/v1", first_token_timeout_seconds=3)
+    target = (await table(models={"a": model})).resolve("a")
+    limits = target.limits(TurnLimits())
+    assert limits.patience.first_token == 3
+    assert limits.patience.idle == TurnLimits().patience.idle
+    usual = Target(provider=target.provider, model="m")
+    assert usual.limits(TurnLimits()) == TurnLimits()
+
+
+@pytest.mark.parametrize(
+    ("fallback", "message"),
+    [
+        (("b",), r"models\.a: 'b' in `fallback` leads nowhere"),
+        (("demo/nothing",), "'demo/nothing' in `fallback` leads nowhere"),
+        (("a",), "'a' in `fallback` stands there twice"),
+        (("demo/long", "demo/long"), "'demo/long' in `fallback` stands there twice"),
+    ],
+)
+async def test_a_fallback_that_can_not_be_is_refused(
+    table: Any, fallback: tuple[str, ...], message: str
+) -> None:
+    model = Model(base_url="http://a.invalid/v1", fallback=fallback)
+    with pytest.raises(SettingsError, match=message):
+        await table(models={"a": model})

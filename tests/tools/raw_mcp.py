@@ -1,11 +1,13 @@
 """An MCP server on standard streams, written by hand: of an old version, and rude.
 
 It speaks version 2025-06-18 and answers one line after the other. `--log FILE` gets
-a line for each message it was sent; `--refuse` makes it end at once.
+a line for each message it was sent; `--refuse` makes it end at once, `--stay` makes
+it end by force only, `--idle` takes its tools away.
 """
 
 import json  # noqa: TID251 - it stands for servers of others
 import os
+import signal
 import sys
 import threading
 from pathlib import Path
@@ -98,6 +100,10 @@ def whoami(*_: dict) -> dict:
     return {"content": [], "structuredContent": seen}
 
 
+def nonsense(*_: dict) -> dict:
+    return {"content": "nonsense"}
+
+
 def refuse(*_: dict) -> dict:
     raise ValueError("No.")
 
@@ -115,6 +121,7 @@ TOOLS = {
     "babble": (babble, {}),
     "refuse": (refuse, {}),
     "whoami": (whoami, {}),
+    "nonsense": (nonsense, {}),
     "bad name/x": (echo, {}),
 }
 
@@ -133,7 +140,9 @@ def answer(message: dict) -> None:
     request = message.get("id")
     match message["method"]:
         case "initialize":
-            capabilities = {"tools": {"listChanged": True}}
+            capabilities = (
+                {} if "--idle" in sys.argv else {"tools": {"listChanged": True}}
+            )
             result = {
                 "protocolVersion": "2025-06-18",
                 "capabilities": capabilities,
@@ -159,6 +168,8 @@ def main() -> None:
     if "--refuse" in options:
         sys.stderr.write("I won't.\n")
         sys.exit(1)
+    if "--stay" in options:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
     log = Path(options[options.index("--log") + 1]) if "--log" in options else None
     for line in sys.stdin:
         message = json.loads(line)
@@ -166,6 +177,8 @@ def main() -> None:
             with log.open("a") as out:
                 out.write(f"{message['method']} {message.get('params', {})}\n")
         answer(message)
+    if "--stay" in options:
+        NEVER.wait()
 
 
 main()

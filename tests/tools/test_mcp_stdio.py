@@ -215,6 +215,27 @@ async def test_no_process_is_left() -> None:
     await until(lambda: children() == before)
 
 
+async def test_a_server_that_will_not_end_is_killed() -> None:
+    before = children()
+    async with connected(command=(*RAW, "--stay")) as server:
+        assert await call(server, "echo", text="x") == "x"
+        began = anyio.current_time()
+    assert anyio.current_time() - began < 1.5
+    await until(lambda: children() == before)
+
+
+async def test_a_server_without_tools_has_none() -> None:
+    async with connected(command=(*RAW, "--idle")) as server:
+        assert list(server.names()) == []
+
+
+async def test_a_result_that_is_none_is_no_answer() -> None:
+    async with connected(command=RAW) as server:
+        with pytest.raises(NoAnswerError, match="what it said is not valid"):
+            await call(server, "nonsense")
+        assert await call(server, "echo", text="x") == "x"
+
+
 def test_delays_grow_to_a_limit() -> None:
     delays = [mcp.delay_seconds(failures) for failures in range(1, 15)]
     assert delays == sorted(delays)

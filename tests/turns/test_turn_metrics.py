@@ -36,8 +36,9 @@ async def test_a_turn_is_counted_once_with_all_it_took() -> None:
         talk.result(f"call_{turn}.0")
         done = await talk.done()
         assert metrics.of("turn_started") == [["test"]]
-        [[model, counted, usage]] = metrics.of("turn_done")
-        assert (model, counted.status) == ("test", "completed")
+        [[model, answering, counted, usage]] = metrics.of("turn_done")
+        assert (model, answering) == ("test", "test")
+        assert counted.status == "completed"
         assert counted.timing == done.timing
         assert usage.model_calls == 4
         [[model, seconds]] = metrics.of("first_token")
@@ -58,6 +59,6 @@ async def test_an_interrupt_is_counted_with_its_time() -> None:
         await settled()
         talk.interrupt()
         await talk.done()
-        [[reason, seconds]] = metrics.of("interrupted")
-        assert reason == "by_client"
+        [[phase, seconds]] = metrics.of("interrupted")
+        assert phase == "streaming"
         assert 0 <= seconds < 1.0

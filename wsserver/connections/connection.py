@@ -155,6 +155,10 @@ class Connection:
         )
         self._writer.push(encode(frame))
 
+    def lags(self) -> list[int]:
+        """Returns of each open conversation how many numbers were not sent yet."""
+        return self._views.lags()
+
     async def close(self, code: int, reason: str) -> None:
         """Sends what is due and fits, closes, and returns when it has ended."""
         self._writer.write_rest()

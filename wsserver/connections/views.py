@@ -59,6 +59,11 @@ class Views:
             for conversation, opened in self._opened.items()
         }
 
+    def lags(self) -> list[int]:
+        """Returns of each open conversation how many numbers were not sent yet."""
+        views = [opened.view for opened in self._opened.values()]
+        return [max(0, view.log.stored - view.position) for view in views]
+
     def ack(self, conversation: str, seq: int) -> None:
         """Opens the window of a conversation; ignored when it is not open."""
         opened = self._opened.get(conversation)
@@ -109,9 +114,9 @@ class Views:
             after=judged.after,
             # `max_delay_ms` allows text to be gathered; sent at once it is never late.
             options=ViewOptions(
-                handles=frozenset(frame.handles if runs else ()),
+                handles=frozenset(frame.handles or () if runs else ()),
                 frames=frame.view == "frames",
-                tool_deltas="tool_delta" in frame.include,
+                tool_deltas="tool_delta" in (frame.include or ()),
                 window_bytes=frame.window_bytes,
             ),
             gates=self._writer.gates,

@@ -70,6 +70,21 @@ class CallFragment(Struct, frozen=True, gc=False):
     text: str
 
 
+class Answering(Struct, frozen=True):
+    """Which of several models it is that answers; before anything that it says.
+
+    Attributes:
+        model: Its name, as the client knows it.
+        seconds: How long ago it was asked.
+        code: The wire error code of why the one before it does not answer; None
+            for the first.
+    """
+
+    model: str
+    seconds: float
+    code: str | None
+
+
 class Call(Struct, frozen=True):
     """A tool call as the model finished it.
 
@@ -105,6 +120,7 @@ class Failure(Struct, frozen=True, kw_only=True):
         retryable: Whether the same request may succeed later.
         retry_after_s: The least time to wait before that, in seconds.
         upstream_code: The provider's own code, for the operator's log.
+        retried: Whether the request was made again as often as it may be.
     """
 
     code: str
@@ -112,6 +128,7 @@ class Failure(Struct, frozen=True, kw_only=True):
     retryable: bool
     retry_after_s: float | None = None
     upstream_code: str | None = None
+    retried: bool = False
 
 
 class Finished(Struct, frozen=True, kw_only=True):
@@ -134,7 +151,7 @@ class Finished(Struct, frozen=True, kw_only=True):
     failure: Failure | None = None
 
 
-ModelEvent = Text | Reasoning | Refusal | CallFragment | Finished
+ModelEvent = Text | Reasoning | Refusal | CallFragment | Answering | Finished
 
 
 class UpstreamError(Exception):

@@ -52,7 +52,7 @@ def next_attempt(
         jitter: A random number from 0 up to 1.
         policy: The limits.
     """
-    if not failure.retryable or attempt >= policy.attempts:
+    if failure.retried or not failure.retryable or attempt >= policy.attempts:
         return None
     asked = failure.retry_after_s or 0.0
     if asked > policy.longest_wait_seconds:

@@ -1,20 +1,33 @@
 """Whether a value fits a JSON Schema that a client gave.
 
-Nothing is ever fetched: a `$ref` leads inside the schema or nowhere. Patterns may
-only look back so far.
+Nothing is ever fetched: a `$ref` leads inside the schema or nowhere. What
+would take too long is refused (`wsserver.engine.schema_cost`).
 """
 
 from typing import Any, Final
 
 import jsonschema_rs
 
-_PATTERNS: Final = jsonschema_rs.FancyRegexOptions(backtrack_limit=100_000)
+from wsserver.engine.pattern_cost import BACKTRACKS, COMPILED_BYTES
+from wsserver.engine.schema_cost import Allowance, check_steps
+
+_PATTERNS: Final = jsonschema_rs.FancyRegexOptions(
+    backtrack_limit=BACKTRACKS, size_limit=COMPILED_BYTES
+)
 _MESSAGE_CHARACTERS = 500
 
 
-def schema_fault(schema: dict[str, Any]) -> str | None:
-    """Says why something is no schema; None when it is one."""
+def schema_fault(
+    schema: dict[str, Any], allowance: Allowance | None = None
+) -> str | None:
+    """Says why something is no schema, or too costly a one; None when it is fine.
+
+    Args:
+        schema: What a client gave.
+        allowance: What it may cost together with others; None when it is alone.
+    """
     try:
+        (allowance or Allowance()).take(schema)
         _validator(schema)
     except ValueError as error:
         return _said(error)
@@ -24,13 +37,16 @@ def schema_fault(schema: dict[str, Any]) -> str | None:
 def misfit(schema: dict[str, Any], value: Any) -> str | None:
     """Says how a value does not fit the schema; None when it does.
 
-    What is no schema is fit by everything.
+    What is no schema is fit by everything, and so is one too costly to be taken. A
+    value that would take too long to check fits nothing.
     """
     try:
+        Allowance().take(schema)
         validator = _validator(schema)
     except ValueError:
         return None
     try:
+        check_steps(schema, value)
         validator.validate(value)
     except jsonschema_rs.ValidationError as error:
         path = "".join(f"[{step!r}]" for step in error.instance_path)

@@ -7,6 +7,12 @@ out the time between model calls, so tools do not count as slow tokens.
 """
 
 from protocol.content import Timing
+from protocol.events import DoneEvent, UsageEvent
+
+LUMP_TOKENS = 16
+LUMP_WAIT_MS = 250.0
+LUMP_TOKEN_MS = 0.1
+"""No model makes 10,000 tokens a second: what comes so fast was gathered."""
 
 
 class Stopwatch:
@@ -81,6 +87,22 @@ class Stopwatch:
             total_ms=_ms(now - self._accepted_at),
             stop_ms=None if self._stopped_at is None else _ms(now - self._stopped_at),
         )
+
+
+def in_one_lump(done: DoneEvent, usage: UsageEvent) -> bool:
+    """Whether a complete answer's first token came when the last one did.
+
+    Then a proxy or a compression between here and the model holds tokens back. Of
+    answers that are short, or came soon, nothing can be said.
+    """
+    timing, tokens = done.timing, usage.output_tokens - (usage.reasoning_tokens or 0)
+    wait_ms = timing.upstream_ttft_ms
+    if done.status != "completed" or wait_ms is None:
+        return False
+    if wait_ms < LUMP_WAIT_MS or tokens < LUMP_TOKENS:
+        return False
+    streamed_ms = (timing.tpot_ms or 0.0) * (usage.output_tokens - 1)
+    return streamed_ms <= tokens * LUMP_TOKEN_MS
 
 
 def _ms(seconds: float) -> float:

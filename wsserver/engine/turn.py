@@ -18,7 +18,7 @@ import orjson
 
 from protocol.content import Tool
 from protocol.control import Phase
-from protocol.events import CutEvent, Reason
+from protocol.events import CutEvent, Reason, TakeoverEvent
 from wsserver.engine import ending
 from wsserver.engine.actions import (
     Action,
@@ -33,6 +33,7 @@ from wsserver.engine.deadlines import NEVER, Deadlines
 from wsserver.engine.ending import Ending
 from wsserver.engine.limits import TurnLimits
 from wsserver.engine.model import (
+    Answering,
     CallFragment,
     Failure,
     Finished,
@@ -55,6 +56,7 @@ class Turn:
     Attributes:
         phase: Where it is.
         calling: Whether a model call is under way whose end was not seen yet.
+        stopped_in: The phase in which somebody wanted it to end.
         tools: Its tool calls; results are for `tool_result`.
     """
 
@@ -80,6 +82,7 @@ class Turn:
         """
         self.phase: Phase | Literal["stopping", "ended"] = "connecting"
         self.calling = False
+        self.stopped_in = ""
         self._limits = limits
         self.tools = Batch(turn, tools, limits.tool_times, limits.call_bytes)
         self._answer = AnswerCheck(response_schema)
@@ -141,10 +144,17 @@ class Turn:
                 self._text(actions, kind, texts, now)
                 texts = []
             kind = found
-            if isinstance(event, CallFragment):
-                self._fragment(actions, event, now)
-            elif not isinstance(event, Finished):
-                texts.append(event.text)
+            match event:
+                case Text() | Reasoning() | Refusal():
+                    texts.append(event.text)
+                case CallFragment():
+                    self._fragment(actions, event, now)
+                case Answering():
+                    self._watch.called(now - event.seconds)
+                    members = {"model": event.model, "code": event.code}
+                    actions.append(Append(TakeoverEvent, members))
+                case Finished():
+                    pass
         if texts:
             self._text(actions, kind, texts, now)
         if self._bytes > self._limits.turn_bytes:
@@ -228,6 +238,7 @@ class Turn:
             return actions
         how = ending.stopped(reason)
         if how.status == "interrupted":
+            self.stopped_in = self.phase
             self._watch.stopped(now)
         return actions + self._close(how, now)
 

@@ -88,7 +88,8 @@ class McpSession:
         except MCPError as error:
             raise NoAnswerError(error.message) from error
         except (RuntimeError, ValueError) as error:
-            raise NoAnswerError(f"what it said is not valid: {error}") from error
+            first = str(error).partition("\n")[0]
+            raise NoAnswerError(f"what it said is not valid: {first}") from error
         if result.is_error:
             raise ToolError(text_of(result.content) or _SILENT)
         return output_of(result)

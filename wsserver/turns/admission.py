@@ -7,6 +7,7 @@ import msgspec
 from protocol.commands import Policy, Send, ToolResult
 from protocol.content import Config
 from wsserver.engine.conversation import ConversationState
+from wsserver.engine.schema_cost import Allowance
 from wsserver.engine.schemas import schema_fault
 from wsserver.turns.errors import refusal
 from wsserver.turns.services import Services
@@ -64,6 +65,7 @@ def check_change(config: Config, services: Services) -> None:
             f"The settings take {size} bytes; {limit} are allowed.",
             param="$.config",
         )
+    allowance = Allowance()
     names: set[str] = set()
     for index, tool in enumerate(config.tools or ()):
         if tool.name in names:
@@ -73,14 +75,22 @@ def check_change(config: Config, services: Services) -> None:
                 param=f"$.config.tools[{index}].name",
             )
         names.add(tool.name)
-        _check_schema(tool.parameters, f"$.config.tools[{index}].parameters")
-    _check_schema(config.response_schema or None, "$.config.response_schema")
+        param = f"$.config.tools[{index}].parameters"
+        _check_schema(tool.parameters, allowance, param)
+    response_schema = config.response_schema or None
+    _check_schema(response_schema, allowance, "$.config.response_schema")
 
 
-def _check_schema(schema: dict[str, Any] | None, param: str) -> None:
-    fault = None if schema is None else schema_fault(schema)
+def _check_schema(
+    schema: dict[str, Any] | None, allowance: Allowance, param: str
+) -> None:
+    fault = None if schema is None else schema_fault(schema, allowance)
     if fault is not None:
-        raise refusal("bad_frame", f"This is no JSON Schema: {fault}", param=param)
+        raise refusal(
+            "bad_frame",
+            f"This is no JSON Schema that can be used: {fault}",
+            param=param,
+        )
 
 
 def check_queue(

@@ -222,13 +222,14 @@ class Conversation:
         check_open(self._services)
         check_send(command, self._services)
         check_config(self.state.config, self._services)
-        check_queue(command.policy, self.state, self._services, self._space)
+        check_queue(command.policy or "queue", self.state, self._services, self._space)
         running = self.turn
         waiting = self._message(command, principal, running)
         self.state.sent(command.id)
         self._schedule.add(waiting, None if viewer is None else viewer.connection)
+        flush_through = 0
         if running is not None and waiting.first:
-            stop_turn(
+            flush_through = stop_turn(
                 self.log,
                 running,
                 reason="superseded",
@@ -236,7 +237,7 @@ class Conversation:
                 keep=None,
                 seen_seq=command.seen_seq,
                 viewer=viewer,
-            )
+            ).flush_through
         self._schedule.start_next()
         started = waiting not in self.state.queue
         outcome = "started" if started else "steering" if waiting.steers else "queued"
@@ -247,7 +248,7 @@ class Conversation:
             seq=waiting.seq,
             turn=self.state.last_turn if started else None,
         )
-        return Applied(reply=reply)
+        return Applied(reply=reply, flush_through=flush_through)
 
     def _message(
         self, command: Send, principal: Principal, running: RunningTurn | None
@@ -255,7 +256,7 @@ class Conversation:
         """Appends the message; says how it waits for its turn."""
         wall = self._services.clock.wall()
         taken_back = self._pre_cancelled.take(self.log.key, principal.name, command.id)
-        policy = "queue" if running is None or taken_back else command.policy
+        policy = "queue" if running is None or taken_back else command.policy or "queue"
         steers = running.turn if running and policy == "steer" else 0
         event = self.log.append(
             MessageEvent,

@@ -110,6 +110,7 @@ class Directory:
         found = await self.find(key)
         if found is not None:
             return found
+        check_open(self._services)  # it may fail by now, and half made is not made
         log.info("conversation_created", key=key, by=principal.name)
         made = self._new(key, ConversationState())
         if config is not None:

@@ -6,7 +6,7 @@ queue, or may belong to a send that has not arrived yet.
 
 from typing import Protocol
 
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET, Struct, UnsetType
 
 from protocol.commands import Interrupt, Keep
 from protocol.control import Reply
@@ -15,10 +15,23 @@ from wsserver.auth.principal import Principal
 from wsserver.engine.conversation import ConversationState
 from wsserver.log.conversation_log import ConversationLog
 from wsserver.turns.applied import Applied
-from wsserver.turns.kept_text import cut_through, keep_through, proof
+from wsserver.turns.kept_text import cut_through, keep_through, last_text, proof
 from wsserver.turns.pre_cancelled import PreCancelled
 from wsserver.turns.running import RunningTurn
 from wsserver.turns.viewer import Viewer
+
+
+class Stopped(Struct, frozen=True, kw_only=True):
+    """How a turn was stopped.
+
+    Attributes:
+        keep_through: The last number whose text stays.
+        flush_through: What the connection has to be sent before it hears of it,
+            because it has not had all that stays; 0 for nothing.
+    """
+
+    keep_through: int
+    flush_through: int
 
 
 class Target(Protocol):
@@ -55,7 +68,7 @@ def interrupt(
         turn = running.turn
     if running is None or turn not in (None, running.turn):
         return _too_late(target, command, principal, viewer)
-    through = stop_turn(
+    stopped = stop_turn(
         target.log,
         running,
         reason="by_client",
@@ -69,12 +82,9 @@ def interrupt(
         ok=True,
         outcome="interrupted" if running.interrupted else "already_finished",
         turn=running.turn,
-        keep_through=through,
+        keep_through=stopped.keep_through,
     )
-    return Applied(
-        reply=reply,
-        flush_through=through if command.keep == "generated" else 0,
-    )
+    return Applied(reply=reply, flush_through=stopped.flush_through)
 
 
 def stop_turn(
@@ -86,8 +96,8 @@ def stop_turn(
     keep: Keep | None,
     seen_seq: int | None,
     viewer: Viewer | None,
-) -> int:
-    """Stops the running turn; returns the last number whose text stays.
+) -> Stopped:
+    """Stops the running turn, or finds it stopped: the first cut of a turn counts.
 
     A connection that does not have the conversation open was sent nothing; it
     can't speak for what was seen, so all that was generated stays.
@@ -97,10 +107,16 @@ def stop_turn(
         sent = log.head if viewer is None else viewer.sent_through()
         through = keep_through(keep, seen_seq, turn=turn, sent=sent, head=log.head)
         running.stop(reason, by, (through, proof(log.tail(turn), turn, through)))
-    if viewer is not None and keep != "generated":
-        viewer.mute(running.turn)
-    assert running.keep_through is not None, "the first cut of a turn counts"
-    return running.keep_through
+    through = running.keep_through
+    assert through is not None, "it was stopped with a cut"
+    flush_through = 0
+    if viewer is not None:
+        if keep == "generated" or through > viewer.sent_through():
+            # No more text comes, so muting what lies beyond would gain nothing.
+            flush_through = max(through, last_text(log.tail(running.turn)))
+        else:
+            viewer.mute(running.turn)
+    return Stopped(keep_through=through, flush_through=flush_through)
 
 
 def _withdraw(target: Target, send: str, by: str, pre_cancelled: PreCancelled) -> str:

@@ -8,7 +8,7 @@ import msgspec
 from protocol.commands import Keep
 from protocol.content import TextProof
 from protocol.events import CutEvent
-from wsserver.log.entry import Entry
+from wsserver.log.entry import TEXT_KINDS, Entry
 
 _cut = msgspec.json.Decoder(CutEvent).decode
 
@@ -22,6 +22,11 @@ def proof(entries: Iterable[Entry], turn: int, through: int) -> TextProof:
             size += len(text)
             crc = zlib.crc32(text, crc)
     return TextProof(bytes=size, crc32=crc)
+
+
+def last_text(entries: Iterable[Entry]) -> int:
+    """Returns the last number that holds text, 0 for none."""
+    return max([entry.seq for entry in entries if entry.kind in TEXT_KINDS], default=0)
 
 
 def cut_through(entries: Iterable[Entry], turn: int) -> int | None:

@@ -2,6 +2,8 @@
 
 from collections.abc import Callable, Mapping, Sequence
 
+from msgspec import structs
+
 from wsserver.turns.services import Target
 
 DEMO_PREFIX = "demo/"
@@ -42,6 +44,17 @@ class ModelTable:
         self._upstream = upstream
         assert self.resolve(default) is not None, "the default model has to exist"
 
+    def replacing(self, configured: Mapping[str, Target]) -> "ModelTable":
+        """Returns the table with other targets for some of the configured names."""
+        return ModelTable(
+            default=self.default,
+            configured=self._configured | dict(configured),
+            demo=self._demo,
+            demo_names=self._demo_names,
+            accepts_demo=self._accepts_demo,
+            upstream=self._upstream,
+        )
+
     def names(self) -> Sequence[str]:
         """Returns the names to show to clients, the default first."""
         names = [*self._configured, *self._demo_names]
@@ -58,9 +71,4 @@ class ModelTable:
 
 
 def _named(target: Target, model: str) -> Target:
-    return Target(
-        provider=target.provider,
-        model=model,
-        context_tokens=target.context_tokens,
-        params=target.params,
-    )
+    return structs.replace(target, model=model)

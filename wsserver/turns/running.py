@@ -16,6 +16,7 @@ from protocol.events import (
     DoneEvent,
     Reason,
     StartEvent,
+    TakeoverEvent,
     ToolResultEvent,
     UsageEvent,
 )
@@ -32,6 +33,7 @@ from wsserver.engine.conversation import ConversationState, Waiting, tools_of
 from wsserver.engine.model import Failure, ModelRequest
 from wsserver.engine.moments import timestamp
 from wsserver.engine.prompt import PromptFold
+from wsserver.engine.timing import in_one_lump
 from wsserver.engine.tools import Settling
 from wsserver.engine.turn import Turn
 from wsserver.log.conversation_log import ConversationLog
@@ -98,7 +100,7 @@ class RunningTurn:
         self._viewers = viewers
         self._services = services
         self._target = target
-        self._model = model
+        self._model = self._answering = model
         self._request_id = request_id
         self._ended = ended
         self._usage: UsageEvent | None = None
@@ -115,7 +117,7 @@ class RunningTurn:
             turn=self.turn,
             tools=tools_of(self.config),
             response_schema=self.config.response_schema or None,
-            limits=services.limits.turn,
+            limits=target.limits(services.limits.turn),
             accepted_at=min(now, now - (wall - message.at)),
             now=now,
         )
@@ -266,6 +268,8 @@ class RunningTurn:
         return request, len(orjson.dumps(request.messages))
 
     def _append(self, action: Append) -> None:
+        if action.event is TakeoverEvent and not self._taken_over(action):
+            return
         event = self._log.append(action.event, turn=self.turn, **action.members)
         match event:
             case UsageEvent():
@@ -278,15 +282,24 @@ class RunningTurn:
             case _:
                 pass
 
+    def _taken_over(self, action: Append) -> bool:
+        """Takes note of who answers; says whether it is another than before."""
+        before, self._answering = self._answering, action.members["model"]
+        return self._answering != before
+
     def _done(self, members: dict[str, Any]) -> None:
         through = self._log.head if self.keep_through is None else self.keep_through
         kept = proof(self._log.tail(self.turn), self.turn, through)
         done = self._log.append(DoneEvent, turn=self.turn, text=kept, **members)
         assert self._usage is not None, "the machine appends usage before done"
-        self._services.metrics.turn_done(self._model, done, self._usage)
+        metrics = self._services.metrics
+        if not self._first_token_counted:  # a call's name can be all that came
+            self._count_first_token()
+        if in_one_lump(done, self._usage):
+            log.warning("answer_in_one_lump", turn=self.turn, model=self._answering)
+        metrics.turn_done(self._model, self._answering, done, self._usage)
         if done.timing.stop_ms is not None:
-            reason = done.reason or done.status
-            self._services.metrics.interrupted(reason, done.timing.stop_ms / 1000)
+            metrics.interrupted(self._machine.stopped_in, done.timing.stop_ms / 1000)
         log.info(
             "turn_done",
             turn=self.turn,

@@ -6,7 +6,7 @@ from typing import Any, Protocol
 import anyio
 import msgspec
 from anyio.abc import TaskGroup
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from protocol.events import DoneEvent, UsageEvent
 from wsserver.engine.turn import TurnLimits
@@ -22,12 +22,24 @@ class Target(Struct, frozen=True, kw_only=True):
         model: The name the upstream knows.
         context_tokens: How long a prompt may be; None for no limit of ours.
         params: Request members that conversations may override.
+        first_token_seconds: How long a first token is waited for; None for the
+            limit of all turns.
     """
 
     provider: Provider
     model: str
     context_tokens: int | None = None
     params: dict[str, Any] = {}
+    first_token_seconds: float | None = None
+
+    def limits(self, limits: TurnLimits) -> TurnLimits:
+        """Returns a turn's limits with those of this target."""
+        if self.first_token_seconds is None:
+            return limits
+        patience = structs.replace(
+            limits.patience, first_token=self.first_token_seconds
+        )
+        return structs.replace(limits, patience=patience)
 
 
 class Models(Protocol):
@@ -51,8 +63,10 @@ class TurnMetrics(Protocol):
         """Counts a turn."""
         ...
 
-    def turn_done(self, model: str, done: DoneEvent, usage: UsageEvent) -> None:
-        """Counts how a turn ended and what it took."""
+    def turn_done(
+        self, model: str, answering: str, done: DoneEvent, usage: UsageEvent
+    ) -> None:
+        """Counts how a turn ended, what it took, and which model answered last."""
         ...
 
     def first_token(self, model: str, seconds: float) -> None:

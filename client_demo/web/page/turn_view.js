@@ -55,6 +55,7 @@ export class TurnView {
   #waiting = h("p", { class: "waiting", hidden: true }, h("span", { class: "dots" }), h("span"));
   #failure = h("div", { class: "failure", hidden: true });
   #facts = h("footer", { class: "facts" });
+  #model = h("span", { class: "model" });
   #label = h("span", { class: "seq" });
   #onAction;
   #ending = null;
@@ -66,7 +67,7 @@ export class TurnView {
     this.#turn = turn;
     this.#revision = turn.revision;
     this.#onAction = onAction;
-    const head = h("header", {}, h("span", { class: "model" }, turn.model), this.#label);
+    const head = h("header", {}, this.#model, this.#label);
     this.element = h(
       "article",
       { class: "turn", "aria-label": `Answer of ${turn.model}` },
@@ -85,6 +86,7 @@ export class TurnView {
   update(waiting, stopMs) {
     const turn = this.#turn;
     if (this.#revision !== turn.revision) this.#startOver();
+    setText(this.#model, turn.model);
     for (const part of turn.parts) this.#viewOf(part).update(turn);
     this.#showWaiting(waiting);
     setText(this.#label, this.#numbers());
