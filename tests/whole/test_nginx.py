@@ -252,12 +252,15 @@ async def test_without_credentials_the_proxy_has_to_be_named(tmp_path: Path) -> 
             assert await anyio.to_thread.run_sync(ask) == expected
 
 
-async def examined(both: Behind, *flags: str) -> dict[str, dict[str, str]]:
+async def examined(both: Behind, *, trusts: bool = True) -> dict[str, dict[str, str]]:
     """Returns what `wsserver doctor` says through nginx, by check."""
+    environ = {"PATH": "/nowhere"}
+    if trusts:
+        environ["SSL_CERT_FILE"] = str(both.nginx.certificate)
     command = [sys.executable, "-m", "wsserver", "doctor", "--json", "--store=memory"]
     done = await anyio.run_process(
-        [*command, "--url", both.nginx.https, "--token", KEY, *flags],
-        env={"SSL_CERT_FILE": str(both.nginx.certificate), "PATH": "/nowhere"},
+        [*command, "--url", both.nginx.https, "--token", KEY],
+        env=environ,
         check=False,
     )
     assert done.stderr == b""
@@ -298,3 +301,12 @@ async def test_the_doctor_tells_when_only_the_proxy_is_there(tmp_path: Path) -> 
 
     assert found["page"]["status"] == "fail"
     assert "is the server running" in found["page"]["remedy"]
+
+
+async def test_the_doctor_does_not_trust_any_certificate(tmp_path: Path) -> None:
+    async with behind(tmp_path) as both:
+        found = await examined(both, trusts=False)
+
+    assert found["page"]["status"] == "fail"
+    assert "its certificate: self-signed certificate" in found["page"]["says"]
+    assert "websocket" not in found
