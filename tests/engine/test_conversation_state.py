@@ -79,7 +79,10 @@ def waiting(seq: int, **members: Any) -> Waiting:
         ),
         running=st.integers(0, 9),
         last_turn=st.integers(0, 9),
-        last_ids=st.lists(st.text("abc", min_size=1), max_size=3),
+        last_ids=st.lists(
+            st.tuples(st.text("abc", min_size=1), st.text("abc", min_size=1)),
+            max_size=3,
+        ),
     )
 )
 def test_a_snapshot_comes_back_as_it_was(state: ConversationState) -> None:
@@ -89,7 +92,7 @@ def test_a_snapshot_comes_back_as_it_was(state: ConversationState) -> None:
 def test_no_bytes_are_a_new_conversation_and_nothing_is_shared() -> None:
     first, second = load(b""), load(b"")
     first.queue.append(waiting(1))
-    first.sent("x")
+    first.sent("alice", "x")
     assert second == ConversationState()
     assert first.live
     assert not second.live
@@ -127,8 +130,10 @@ def test_it_is_live_while_a_turn_runs_or_a_message_waits() -> None:
 def test_only_the_newest_ids_are_kept() -> None:
     state = ConversationState()
     for number in range(100):
-        state.sent(f"s{number}")
-    assert state.last_ids == [f"s{number}" for number in range(100 - LAST_IDS, 100)]
+        state.sent("alice", f"s{number}")
+    assert state.last_ids == [
+        ("alice", f"s{number}") for number in range(100 - LAST_IDS, 100)
+    ]
 
 
 def test_tools_by_name() -> None:

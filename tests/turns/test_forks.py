@@ -151,7 +151,9 @@ async def test_a_fork_is_stored_whole_and_can_be_loaded() -> None:
         assert talk.rig.directory.loaded("alice/d") is None, "nobody has opened it"
         fork = Talk(talk.rig, await talk.rig.conversation("d"), talk.provider)
         assert [e.seq for e in await fork.log()][-1] == fork.conversation.log.head
-        assert fork.conversation.last_ids == talk.conversation.last_ids
+        assert fork.conversation.last_ids("alice") == talk.conversation.last_ids(
+            "alice"
+        )
         fork.send("two")
         await fork.done()
         check_prompt(list(talk.provider.requests[-1].messages))

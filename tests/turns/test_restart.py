@@ -155,7 +155,7 @@ async def test_whenever_it_crashes_each_start_has_one_done(moment: int) -> None:
     async with restarted(healthy, says("c")) as r:
         await r.directory.recover()
         talk = await opened(r)
-        if "one" in talk.conversation.last_ids:
+        if "one" in talk.conversation.last_ids("alice"):
             await talk.done()
         log = await talk.log()
         starts = [event.turn for event in log if kind(event) == "start"]
@@ -164,7 +164,7 @@ async def test_whenever_it_crashes_each_start_has_one_done(moment: int) -> None:
         messages = [event.seq for event in log if kind(event) == "message"]
         answered = [event.message for event in log if kind(event) == "start"]
         assert answered == messages, "what waited has had its turn"
-        assert talk.conversation.last_ids == ["one", "two"][: len(messages)]
+        assert talk.conversation.last_ids("alice") == ["one", "two"][: len(messages)]
         again = talk.send("one", id="one")
         assert bool(again.duplicate) == bool(messages)
         await talk.done()

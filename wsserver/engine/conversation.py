@@ -51,23 +51,23 @@ class ConversationState(Struct, kw_only=True, omit_defaults=True):
         queue: Messages in the order in which they get their turns.
         running: The running turn, or 0.
         last_turn: The newest turn, running or not; 0 for none.
-        last_ids: Ids of the newest sends, oldest first.
+        last_ids: The newest sends, oldest first: who sent them, and their ids.
     """
 
     config: Config = Config()
     queue: list[Waiting] = []
     running: int = 0
     last_turn: int = 0
-    last_ids: list[str] = []
+    last_ids: list[tuple[str, str]] = []
 
     @property
     def live(self) -> bool:
         """Whether a turn runs or a message waits."""
         return bool(self.running or self.queue)
 
-    def sent(self, id_: str) -> None:
-        """Takes note of a send's id."""
-        self.last_ids.append(id_)
+    def sent(self, by: str, id_: str) -> None:
+        """Takes note of a principal's send."""
+        self.last_ids.append((by, id_))
         del self.last_ids[:-LAST_IDS]
 
     def enqueue(self, waiting: Waiting) -> None:
@@ -86,11 +86,11 @@ class ConversationState(Struct, kw_only=True, omit_defaults=True):
         """Returns the numbers of the messages that want to join `turn`."""
         return [waiting.seq for waiting in self.queue if waiting.joins(turn)]
 
-    def join(self, turn: int, through: int) -> bool:
-        """Takes those up to number `through` out; says whether there were any."""
-        before = len(self.queue)
-        self.queue = [w for w in self.queue if w.seq > through or not w.joins(turn)]
-        return len(self.queue) < before
+    def join(self, turn: int, through: int) -> list[Waiting]:
+        """Takes those up to number `through` out and returns them."""
+        joined = [w for w in self.queue if w.seq <= through and w.joins(turn)]
+        self.queue = [w for w in self.queue if w not in joined]
+        return joined
 
 
 _encoder = msgspec.json.Encoder()  # not MessagePack: settings may hold any integer

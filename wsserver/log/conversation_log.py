@@ -38,6 +38,7 @@ class ConversationLog:
         head: The last number.
         oldest: The first number that is kept; `head + 1` when none is.
         deleted: Whether it is gone.
+        failing: Whether its last commit failed; it is tried until it works.
         kept: Whether the store knows of it, so that a crash can't take it back.
         changes: How often it was changed: an entry, a receipt, the engine's state.
     """
@@ -69,6 +70,7 @@ class ConversationLog:
         self.head = meta.head
         self.oldest = meta.oldest
         self.deleted = False
+        self.failing = False
         self.kept = kept or not store.durable
         self.changes = 0
         self._store = store
@@ -310,6 +312,7 @@ class ConversationLog:
         self.kept = True
         self._committed = meta.head
         self._settled = self._settling
+        self.failing = False
         del self._receipts[: len(write.receipts)]
         if write.trim_through == self._trim_through:
             self._trim_through = 0
@@ -324,8 +327,14 @@ class ConversationLog:
                 wake()
 
     def not_committed(self) -> None:
-        """Takes note that `take_write`'s write failed; it stays due."""
+        """Takes note that `take_write`'s write failed; it stays due.
+
+        Wakes who follows: what waits for the store may want to say so.
+        """
         self._is_dirty = True
+        self.failing = True
+        for wake in self._wakes:
+            wake()
 
     def delete(self) -> None:
         """Marks the log as gone and tells who follows it."""

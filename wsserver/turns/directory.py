@@ -103,7 +103,7 @@ class Directory:
 
         Raises:
             CommandError: The settings are refused, or the store is failing.
-            StoreError: The store can't be read.
+            StoreError: The store can't be read or written.
         """
         check_open(self._services)
         check_change(config or Config(), self._services)
@@ -216,7 +216,9 @@ class Directory:
             StoreError: The store can't be read.
         """
         wall = self._services.clock.wall()
-        for conversation in list(self._loaded.values()):
+        for loaded, conversation in list(self._loaded.items()):
+            if self._loaded.get(loaded) is not conversation:
+                continue  # it left memory while another was looked at
             with conversation.held():
                 key = conversation.log.key
                 point = await self._retention.trim_point(self._store, key, wall)
