@@ -5,8 +5,11 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
+import orjson
 import pytest
+from websockets.sync.client import connect
 
 ROOT = Path(__file__).parents[2]
 GUIDES = ROOT / "docs" / "how-to"
@@ -41,22 +44,30 @@ def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def listens(folder: Path) -> None:
-    """Runs the page's `server.py`, and ends it when it listens."""
+def greeted(folder: Path) -> dict[str, Any]:
+    """Runs the page's `server.py`, makes a conversation there, and ends it.
+
+    Returns how the server welcomes.
+    """
     environ = {"PYTHONPATH": f"{ROOT}:{folder}", "WSSERVER_PORT": "0"}
     with subprocess.Popen(
         [sys.executable, "server.py"],
         stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
         text=True,
         cwd=folder,
         env=os.environ | environ | {"WSSERVER_STORE": "memory"},
     ) as server:
         assert server.stdout is not None
-        line = server.stdout.readline()
+        url = server.stdout.readline().removeprefix("listening on ").strip()
+        with connect(url) as client:
+            client.send('{"type":"hello","protocol":1}')
+            welcome = orjson.loads(client.recv(timeout=10))
+            client.send('{"type":"open","id":"o","conversation":"c"}')
+            assert orjson.loads(client.recv(timeout=10))["outcome"] == "created"
         server.terminate()
         assert server.wait(20) == 0
-    assert line.startswith("listening on ws://")
+    return welcome
 
 
 @pytest.mark.timeout(60)
@@ -71,7 +82,7 @@ def test_the_provider_answers_and_is_stopped(tmp_path: Path) -> None:
 
     assert ran.returncode == 0, ran.stderr
     assert ran.stdout == shown[1]
-    listens(tmp_path)
+    assert greeted(tmp_path)["models"][0] == "shout"
 
 
 @pytest.mark.timeout(60)
@@ -86,5 +97,5 @@ def test_the_store_keeps_the_contract(tmp_path: Path) -> None:
     passed = re.search(r"(\d+) passed", ran.stdout)
     assert passed is not None
     assert int(passed[1]) > 30
-    listens(tmp_path)
-    assert (tmp_path / "journal").exists()
+    greeted(tmp_path)
+    assert b"local/c" in (tmp_path / "journal").read_bytes()

@@ -62,6 +62,18 @@ async def test_an_answer_in_one_lump_is_a_warning() -> None:
     assert "buffering" in finding.remedy
 
 
+async def test_an_answer_in_several_lumps_is_a_warning() -> None:
+    """As compression with a flush now and then makes them."""
+    events = text_events(*NUMBERS)
+    ends = [len(b"".join(events[:count])) for count in (10, 20, 30)]
+    finding = await asked(
+        Reply(body=b"".join(events), splits=ends, between_writes_s=0.2)
+    )
+
+    assert finding.status == "warn"
+    assert "40 pieces in 4 reads" in finding.says
+
+
 @pytest.mark.parametrize(
     ("reply", "says", "remedy"),
     [

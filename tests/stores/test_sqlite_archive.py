@@ -14,6 +14,7 @@ from tests.stores.samples import (
     NOW,
     OTHER,
     appending,
+    compacting,
     done,
     meta,
     only,
@@ -144,6 +145,23 @@ async def test_a_long_conversation_is_read_in_short_reads(
     read += await anyio.to_thread.run_sync(list, reading)
 
     assert only(read, 0) == only(text, 0), "up to the head that was found, no further"
+
+
+async def test_nothing_beyond_the_head_that_was_found_is_read(
+    store: SqliteStore, archive: Archive
+) -> None:
+    await store.commit([appending(tokens(1, 3))], NOW)
+    kept = await anyio.to_thread.run_sync(archive.find, KEY)
+
+    def read() -> list[Entry]:
+        return list(archive.entries(kept))
+
+    await store.commit([appending(tokens(4, 6))], NOW)
+    assert await anyio.to_thread.run_sync(read) == tokens(1, 3)
+
+    # Now one entry stands for numbers on both sides.
+    await store.commit([compacting(tokens(1, 6), head=6)], NOW)
+    assert only(await anyio.to_thread.run_sync(read), 0) == tokens(1, 3)
 
 
 def _long(first: int, last: int) -> list[Entry]:

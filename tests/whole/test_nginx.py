@@ -16,6 +16,7 @@ from websockets.asyncio.client import connect
 from websockets.exceptions import InvalidStatus
 
 from tests.fakes.server import ServerProcess, server
+from tests.fakes.upstream import FakeUpstream, Reply
 from tests.fakes.wire import Copy, Wire, wire
 from tests.whole.nginx import Nginx, nginx
 
@@ -99,6 +100,25 @@ async def test_pages_and_answers_come_through_as_they_are_made(tmp_path: Path) -
             assert anyio.current_time() - first > 0.5, "it came in one lump"
             deltas = [frame for frame in client.frames if frame["type"] == "delta"]
             assert len(deltas) > 15
+
+
+async def test_plain_answers_are_not_gathered_either(tmp_path: Path) -> None:
+    """With something behind nginx that never ends, which the server itself has not."""
+    async with FakeUpstream() as slow:
+        slow.script(Reply(body=b"the beginning", end="stall"))
+        address = slow.base_url.removeprefix("http://").removesuffix("/v1")
+        async with nginx(address, tmp_path) as proxy:
+
+            def first_part() -> bytes:
+                connection = http.client.HTTPSConnection(
+                    "127.0.0.1", proxy.port, timeout=4, context=proxy.trust
+                )
+                connection.request("GET", "/")
+                part = connection.getresponse().read1(100)
+                connection.close()
+                return part
+
+            assert await anyio.to_thread.run_sync(first_part) == b"the beginning"
 
 
 async def test_who_is_silent_is_not_cut_while_the_heartbeat_is_shorter(
@@ -232,12 +252,15 @@ async def test_without_credentials_the_proxy_has_to_be_named(tmp_path: Path) -> 
             assert await anyio.to_thread.run_sync(ask) == expected
 
 
-async def examined(both: Behind, *flags: str) -> dict[str, dict[str, str]]:
+async def examined(both: Behind, *, trusts: bool = True) -> dict[str, dict[str, str]]:
     """Returns what `wsserver doctor` says through nginx, by check."""
+    environ = {"PATH": "/nowhere"}
+    if trusts:
+        environ["SSL_CERT_FILE"] = str(both.nginx.certificate)
     command = [sys.executable, "-m", "wsserver", "doctor", "--json", "--store=memory"]
     done = await anyio.run_process(
-        [*command, "--url", both.nginx.https, "--token", KEY, *flags],
-        env={"SSL_CERT_FILE": str(both.nginx.certificate), "PATH": "/nowhere"},
+        [*command, "--url", both.nginx.https, "--token", KEY],
+        env=environ,
         check=False,
     )
     assert done.stderr == b""
@@ -278,3 +301,12 @@ async def test_the_doctor_tells_when_only_the_proxy_is_there(tmp_path: Path) -> 
 
     assert found["page"]["status"] == "fail"
     assert "is the server running" in found["page"]["remedy"]
+
+
+async def test_the_doctor_does_not_trust_any_certificate(tmp_path: Path) -> None:
+    async with behind(tmp_path) as both:
+        found = await examined(both, trusts=False)
+
+    assert found["page"]["status"] == "fail"
+    assert "its certificate: self-signed certificate" in found["page"]["says"]
+    assert "websocket" not in found
