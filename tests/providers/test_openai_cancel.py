@@ -13,7 +13,7 @@ from wsserver.engine.model import Finished, ModelEvent, Text
 from wsserver.providers.openai_chat import OpenAIChat
 
 ANSWER = streamed(text_events("a", "b"))
-STOP_SECONDS = 1.0
+STOP_SECONDS = 3.0
 
 
 async def read_all(provider: OpenAIChat, events: list[ModelEvent]) -> None:
