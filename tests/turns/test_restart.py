@@ -19,6 +19,7 @@ from tests.turns.talk import Talk, VirtualClock, asks, call, kind, settled, talk
 from wsserver.engine.model import Reasoning, Text
 from wsserver.log.store import Store, StoreError
 from wsserver.stores.sqlite import SqliteStore
+from wsserver.turns.errors import CommandError
 
 TOOLS = [Tool(name="weather")]
 
@@ -209,6 +210,9 @@ async def test_a_message_from_one_who_does_not_watch_waits_behind_those() -> Non
     async with restarted(store, says("b"), says("c")) as r:
         await r.directory.recover()
         talk = Talk(r, await r.conversation(), r.services.models.resolve("x").provider)  # type: ignore[union-attr]
+        with pytest.raises(CommandError) as refused:
+            talk.send("three", policy="reject")
+        assert refused.value.body.code == "busy"
         reply = talk.send("three")
         assert reply.outcome == "queued"
         await talk.done()
