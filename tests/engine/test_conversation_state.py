@@ -11,9 +11,9 @@ from protocol.content import Config, Detach, NamedTool, Tool
 from wsserver.engine.conversation import (
     LAST_IDS,
     ConversationState,
+    Snapshots,
     Waiting,
     configured,
-    dump,
     load,
     tools_of,
 )
@@ -86,7 +86,13 @@ def waiting(seq: int, **members: Any) -> Waiting:
     )
 )
 def test_a_snapshot_comes_back_as_it_was(state: ConversationState) -> None:
-    assert load(dump(state)) == state
+    snapshots = Snapshots(state)
+    data, live = snapshots.take()
+    assert load(data) == state
+    assert live == state.live
+    state.config = configured(state.config, Config(instructions="other"))
+    state.running += 1
+    assert load(snapshots.take()[0]) == state, "also what has changed since"
 
 
 def test_no_bytes_are_a_new_conversation_and_nothing_is_shared() -> None:

@@ -7,6 +7,7 @@ import pytest
 from protocol.content import Tool
 from tests.engine.machine import TOOLS, TURN, asks, call_id, weather, words
 from wsserver.engine.deadlines import NEVER
+from wsserver.engine.model import Call
 from wsserver.engine.tools import INVALID_SHOWN, Batch, ToolTimes
 
 
@@ -98,6 +99,18 @@ def test_only_the_beginning_of_what_can_not_be_run_is_kept() -> None:
     long = weather(arguments="{" * 5000, valid=False)
     [action] = made.ask(asks(long).calls, 0.0, 0.0)
     assert len(action.members["invalid"].arguments) == INVALID_SHOWN  # type: ignore[union-attr]
+
+
+def test_no_frame_has_to_carry_an_endless_name_or_id() -> None:
+    made = batch()
+    long = Call(upstream_id="u" * 9999, name="n" * 9999, arguments="{}", valid=True)
+    [action] = made.ask(asks(long).calls, 0.0, 0.0)
+    invalid = action.members["invalid"]  # type: ignore[union-attr]
+    assert len(invalid.name) < 200
+    assert len(invalid.upstream_id) < 600
+    fine = Call(upstream_id="u" * 9999, name="weather", arguments="{}", valid=True)
+    [shown, _] = made.ask(asks(fine).calls, 0.0, 0.0)
+    assert len(shown.members["upstream_id"]) < 600  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize(

@@ -89,6 +89,23 @@ async def test_what_is_to_be_kept_is_sent_before_the_reply() -> None:
             assert applied.flush_through == (0 if flushed is None else turn + flushed)
 
 
+async def test_who_has_not_had_what_another_keeps_is_sent_it_before_the_reply() -> None:
+    async with talking(STREAM) as talk:
+        second, third = talk.join("c2"), talk.join("c3")
+        turn = await streaming(talk)
+        second.sent, third.sent = turn + 1, turn + 2
+        assert talk.interrupt(seen_seq=turn + 2).keep_through == turn + 2
+        assert talk.conversation.turn is not None
+        command = Interrupt(id="i2", conversation="c")
+        applied = talk.conversation.apply(command, ALICE, second)
+        assert applied.reply.keep_through == turn + 2
+        assert applied.flush_through == turn + 3, "all text there is"
+        assert second.muted == []
+        command = Interrupt(id="i3", conversation="c")
+        applied = talk.conversation.apply(command, ALICE, third)
+        assert (applied.flush_through, third.muted) == (0, [turn])
+
+
 async def test_a_connection_that_does_not_watch_can_not_say_what_was_seen() -> None:
     async with talking(STREAM) as talk:
         turn = await streaming(talk)

@@ -19,6 +19,8 @@ from tests.turns.talk import Talk, VirtualClock, asks, call, kind, settled, talk
 from wsserver.engine.model import Reasoning, Text
 from wsserver.log.store import Store, StoreError
 from wsserver.stores.sqlite import SqliteStore
+from wsserver.turns.errors import CommandError
+from wsserver.turns.services import ConversationLimits
 
 TOOLS = [Tool(name="weather")]
 
@@ -55,6 +57,7 @@ async def opened(r: Rig) -> Talk:
         ([[Reasoning("hm hm hm hm")], 1000.0], (3, 1), ""),
         ([[Text("see ")], asks(call(0), call(1))], (1, 1), "see "),
         ([asks(call(0)), 1000.0], (0, 1), ""),
+        ([asks(call(0, "rocket"), call(1))], (0, 1), ""),
     ],
 )
 async def test_a_turn_that_was_cut_off_ends_as_server_restarted(
@@ -79,7 +82,11 @@ async def test_a_turn_that_was_cut_off_ends_as_server_restarted(
         assert (counted.output_tokens, counted.model_calls) == usage
         assert counted.estimated
         calls = [event.call for event in log if kind(event) == "tool_call"]
-        settled_calls = [e.call for e in log if isinstance(e, ToolResultEvent)]
+        settled_calls = [
+            event.call
+            for event in log
+            if isinstance(event, ToolResultEvent) and event.status != "invalid"
+        ]
         assert settled_calls == calls
         assert not talk.conversation.state.live
         talk.send("two")
@@ -209,10 +216,40 @@ async def test_a_message_from_one_who_does_not_watch_waits_behind_those() -> Non
     async with restarted(store, says("b"), says("c")) as r:
         await r.directory.recover()
         talk = Talk(r, await r.conversation(), r.services.models.resolve("x").provider)  # type: ignore[union-attr]
+        with pytest.raises(CommandError) as refused:
+            talk.send("three", policy="reject")
+        assert refused.value.body.code == "busy"
         reply = talk.send("three")
         assert reply.outcome == "queued"
         await talk.done()
         assert talk.said()[-3:] == ["user: two", "assistant: b", "user: three"]
+
+
+async def test_what_waited_in_many_conversations_keeps_to_the_limit_of_turns() -> None:
+    store = FaultyStore()
+    slow: list[Step] = [[Text("a")], 5.0, *says("b")]
+    async with talking(slow, store=store) as talk:
+        talks = [talk, *[await talk.another(name) for name in "de"]]
+        for one in talks:
+            one.send("one")
+            one.send("two")
+        await settled()
+        await talk.rig.committer.flush()
+    limits, clock = ConversationLimits(active_turns=1), VirtualClock()
+    provider = ScriptedProvider(slow)
+    async with rig(provider, store, limits, clock=clock) as r:
+        await r.directory.recover()
+        talks: list[Talk] = []
+        for name in "cde":
+            talks.append(Talk(r, await r.conversation(name), provider))
+            talks[-1].conversation.attach(talks[-1].viewer)
+        for running in (1, 2, 3):
+            await anyio.sleep(1.0)
+            assert len(provider.requests) == running
+            assert r.directory.statistics()[1] == 1
+            await anyio.sleep(4.5)
+        for one in talks:
+            assert (await one.done()).status == "completed"
 
 
 async def test_commands_are_known_after_a_restart() -> None:

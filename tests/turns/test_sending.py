@@ -8,9 +8,11 @@ import pytest
 from protocol.content import Tool
 from protocol.events import MessageEvent, StartEvent
 from tests.engine.story import check_prompt
+from tests.fakes.faulty import FaultyStore
 from tests.fakes.scripted import Step, says
 from tests.turns.talk import asks, call, settled, talking, until
 from wsserver.engine.model import Failure, Finished, Text
+from wsserver.log.entry import Entry
 from wsserver.turns.errors import CommandError
 from wsserver.turns.services import ConversationLimits
 
@@ -180,6 +182,42 @@ async def test_a_steering_message_is_stored_before_any_model_sees_it() -> None:
         gate.set()
         await talk.done()
         assert talk.said()[-1] == "user: two"
+
+
+async def test_what_comes_while_the_prompt_is_read_waits_for_the_next_call() -> None:
+    class Slow(FaultyStore):
+        async def read(self, key: str, after: int, max_bytes: int) -> list[Entry]:
+            await anyio.sleep(1.0)
+            return await super().read(key, after, max_bytes)
+
+    async with talking(*[says(n) for n in "abcde"], store=Slow()) as talk:
+        for content in ("one", "two", "three"):
+            talk.send(content)
+            await talk.done()
+            await talk.rig.committer.flush()
+        talk.send("four")
+        await until(lambda: talk.conversation.log.clean)
+        await anyio.sleep(0.5)
+        gate = talk.rig.store.gate = anyio.Event()  # type: ignore[attr-defined]
+        assert talk.send("five", policy="steer").outcome == "steering"
+        await anyio.sleep(5.0)
+        assert talk.said()[-1] == "user: four"
+        gate.set()
+        await talk.done()
+        assert talk.said()[-1] == "user: five"
+        assert talk.said().count("user: five") == 1
+
+
+async def test_a_turn_that_begins_with_nobody_watching_is_abandoned_too() -> None:
+    limits = ConversationLimits(detach_grace_seconds=20.0)
+    for on_disconnect, wait in [("cancel", 0.1), (None, 20.1)]:
+        async with talking(ENDLESS, limits=limits) as talk:
+            talk.conversation.detach(talk.viewer)
+            talk.conversation = await talk.rig.conversation()
+            talk.send(on_disconnect=on_disconnect)
+            await anyio.sleep(wait * 0.9)
+            await anyio.sleep(wait * 0.2)
+            assert await talk.dones() == ["interrupted/abandoned"]
 
 
 async def test_messages_of_all_who_watch_go_in_the_order_in_which_they_came() -> None:

@@ -7,7 +7,7 @@ reads one row. It is written in the same commit as the events it follows from.
 from typing import Literal
 
 import msgspec
-from msgspec import UNSET, Struct, structs
+from msgspec import UNSET, Raw, Struct, structs
 
 from protocol.content import Config, Tool
 from protocol.events import Reason
@@ -97,9 +97,38 @@ _encoder = msgspec.json.Encoder()  # not MessagePack: settings may hold any inte
 _decoder = msgspec.json.Decoder(ConversationState)
 
 
-def dump(state: ConversationState) -> bytes:
-    """Encodes a snapshot."""
-    return _encoder.encode(state)
+class _Encoded(Struct, kw_only=True, omit_defaults=True):
+    """A state whose settings are encoded already."""
+
+    config: Raw
+    queue: list[Waiting] = []
+    running: int = 0
+    last_turn: int = 0
+    last_ids: list[tuple[str, str]] = []
+
+
+class Snapshots:
+    """Encodes a state for each commit, its settings only when they have changed."""
+
+    def __init__(self, state: ConversationState) -> None:
+        self._state = state
+        self._config: Config | None = None
+        self._encoded = Raw()
+
+    def take(self) -> tuple[bytes, bool]:
+        """Returns the snapshot, and whether a turn runs or a message waits."""
+        state = self._state
+        if self._config is not state.config:
+            self._config = state.config
+            self._encoded = Raw(_encoder.encode(state.config))
+        encoded = _Encoded(
+            config=self._encoded,
+            queue=state.queue,
+            running=state.running,
+            last_turn=state.last_turn,
+            last_ids=state.last_ids,
+        )
+        return _encoder.encode(encoded), state.live
 
 
 def load(data: bytes) -> ConversationState:

@@ -159,7 +159,7 @@ class Committer:
         for key, conversation in logs.items():
             if not conversation.deleted:
                 conversation.not_committed()
-                self._due.setdefault(key, conversation)
+                self._due[key] = conversation
         for key, waiting in self._deleting.items():
             self._deletes.setdefault(key, []).extend(waiting)
         self._deleting = {}

@@ -5,7 +5,7 @@ watches it, nothing runs in it and the store has all of it. There is never more
 than one of a key.
 """
 
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from contextlib import contextmanager
 
 import anyio
@@ -15,7 +15,7 @@ from protocol.commands import Delete, Fork
 from protocol.content import Config
 from protocol.control import Reply
 from wsserver.auth.principal import Principal
-from wsserver.engine.conversation import ConversationState, dump, load
+from wsserver.engine.conversation import ConversationState, Snapshots, load
 from wsserver.log.committer import Committer
 from wsserver.log.conversation_log import ConversationLog
 from wsserver.log.store import Meta, Store
@@ -293,7 +293,7 @@ class Directory:
                 meta,
                 self._store,
                 self._committer.mark,
-                _snapshot(state),
+                Snapshots(state).take,
                 kept=kept,
             ),
             state,
@@ -343,7 +343,3 @@ def _trim(conversation: Conversation, through: int) -> None:
 
 def _not_found() -> CommandError:
     return refusal("conversation_not_found", "There is no such conversation.")
-
-
-def _snapshot(state: ConversationState) -> Callable[[], tuple[bytes, bool]]:
-    return lambda: (dump(state), state.live)
