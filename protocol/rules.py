@@ -21,7 +21,7 @@ from protocol.commands import (
 from protocol.content import Config, NamedTool
 from protocol.frame_error import FrameError
 
-MAX_PING_BYTES = 16_384
+MAX_PING_BYTES = 131_072
 """The longest `t` of a ping: it comes back whole."""
 
 
