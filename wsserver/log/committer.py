@@ -74,8 +74,7 @@ class Committer:
         """Takes note that a log has something to write."""
         if conversation.deleted:
             return
-        due = self._due.setdefault(conversation.key, conversation)
-        assert due is conversation, "one log of a key at a time has something to write"
+        self._due[conversation.key] = conversation
         self._work.set()
 
     def discard(self, key: str) -> anyio.Event:
@@ -159,7 +158,7 @@ class Committer:
         for key, conversation in logs.items():
             if not conversation.deleted:
                 conversation.not_committed()
-                self._due[key] = conversation
+                self._due.setdefault(key, conversation)
         for key, waiting in self._deleting.items():
             self._deletes.setdefault(key, []).extend(waiting)
         self._deleting = {}

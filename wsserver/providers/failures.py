@@ -90,9 +90,6 @@ class _Report(Struct, frozen=True, kw_only=True):
     status: int | None
 
 
-_LONGEST_WAIT_SECONDS = 86_400.0
-
-
 def failure_from_status(
     status: int, payload: object, retry_after_s: float | None = None
 ) -> Failure:
@@ -127,19 +124,16 @@ def read_retry_after(headers: Mapping[str, str], now: datetime) -> float | None:
     """
     milliseconds = _number(headers.get("retry-after-ms"))
     if milliseconds is not None:
-        return min(milliseconds / 1000, _LONGEST_WAIT_SECONDS)
+        return milliseconds / 1000
     value = headers.get("retry-after")
     seconds = _number(value)
-    if seconds is not None:
-        return min(seconds, _LONGEST_WAIT_SECONDS)
-    if value is None:
-        return None
+    if seconds is not None or value is None:
+        return seconds
     until = _date(value)
     if until is None:
         return None
     since = _date(headers.get("date", "")) or now
-    wait = max((until - since).total_seconds(), 0.0)
-    return min(wait, _LONGEST_WAIT_SECONDS)
+    return max((until - since).total_seconds(), 0.0)
 
 
 def _failure(

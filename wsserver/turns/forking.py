@@ -57,7 +57,7 @@ def copy(
             case ConfigEvent():
                 state.config = event.config
             case MessageEvent():
-                state.sent(event.by, event.id)
+                state.sent(event.id)
             case StartEvent():
                 state.last_turn = event.turn
             case _:

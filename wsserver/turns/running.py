@@ -93,7 +93,6 @@ class RunningTurn:
         request_id = f"req_{clock.token()}"
         self.turn = conversation.head + 1
         self.message = message
-        self._sends = {(message.by, message.id)}
         self.config, served = offered(state.config, services.server_tools)
         self.keep_through: int | None = None
         self._log = conversation
@@ -143,10 +142,6 @@ class RunningTurn:
         log.info("turn_started", turn=self.turn, model=model, request=request_id)
         if not viewers:
             self._detached()
-
-    def answers(self, by: str, send: str) -> bool:
-        """Whether it answers that send, as its message or as one that joined."""
-        return (by, send) in self._sends
 
     @property
     def phase(self) -> str:
@@ -265,9 +260,7 @@ class RunningTurn:
         state, turn = self._state, self.turn
         await self._log.until_stored(max([turn, *state.steering(turn)]))
         entries = await self._log.whole(READ_BYTES)
-        joined = state.join(turn, self._log.stored)
-        if joined:
-            self._sends |= {(waiting.by, waiting.id) for waiting in joined}
+        if state.join(turn, self._log.stored):
             self._log.touch()
         fold = PromptFold({waiting.seq for waiting in state.queue})
         fold.add(entries)

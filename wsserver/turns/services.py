@@ -120,7 +120,6 @@ class Services(Struct, kw_only=True):
         server_tools: What the server runs itself.
         active: Running turns by space.
         quiet: Set when no turn is running any more.
-        full: By space: what to call when one of its turns has ended, in order.
     """
 
     models: Models
@@ -133,4 +132,3 @@ class Services(Struct, kw_only=True):
     draining: bool = False
     active: dict[str, int] = {}
     quiet: anyio.Event = msgspec.field(default_factory=anyio.Event)
-    full: dict[str, list[Callable[[], None]]] = {}
