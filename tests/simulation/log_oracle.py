@@ -1,0 +1,170 @@
+"""What must be true of every log at the end, by itself and of what the model said."""
+
+from collections import Counter
+from collections.abc import Callable
+from functools import partial
+from zlib import crc32
+
+import msgspec
+
+from protocol.events import (
+    CutEvent,
+    DeltaEvent,
+    DoneEvent,
+    LogEvent,
+    MessageEvent,
+    StartEvent,
+    ToolCallEvent,
+    ToolDeltaEvent,
+    ToolResultEvent,
+    TurnErrorEvent,
+    TurnEvent,
+    UsageEvent,
+)
+from protocol.fold import ConversationView
+from tests.simulation.model import Model
+from wsserver.log.entry import Entry
+
+Report = Callable[[str], None]
+_decode = msgspec.json.Decoder(LogEvent).decode
+
+
+class Log:
+    """One conversation as the store has it.
+
+    Attributes:
+        events: One for each number.
+    """
+
+    def __init__(self, name: str, entries: list[Entry]) -> None:
+        quoted = msgspec.json.encode(name)
+        self.name = name
+        self.events: list[LogEvent] = [
+            _decode(entry.part(seq - 1, seq).frame(quoted))
+            for entry in entries
+            for seq in range(entry.first, entry.seq + 1)
+        ]
+        self._whole: dict[bool, ConversationView] = {}
+
+    def whole(self, with_tool_deltas: bool) -> ConversationView:
+        """Returns what a client shows that has seen all of it."""
+        if with_tool_deltas not in self._whole:
+            view = ConversationView()
+            for event in self.events:
+                if isinstance(event, ToolDeltaEvent) and not with_tool_deltas:
+                    view.last = event.seq
+                else:
+                    view.apply(event)
+            self._whole[with_tool_deltas] = view
+        return self._whole[with_tool_deltas]
+
+
+class _Turn:
+    """What the log has of a turn."""
+
+    def __init__(self, start: StartEvent) -> None:
+        self.start = start
+        self.text: list[tuple[int, str]] = []
+        self.cut: CutEvent | None = None
+        self.usages = 0
+        self.error: TurnErrorEvent | None = None
+        self.calls: Counter[str] = Counter()
+        self.results: Counter[str] = Counter()
+        self.done: DoneEvent | None = None
+
+    def take(self, event: TurnEvent, wrong: Report) -> None:
+        if self.done is not None and not isinstance(event, CutEvent):
+            wrong(f"after done: {event}")
+        match event:
+            case DeltaEvent():
+                self.text.append((event.seq, event.text))
+            case CutEvent():
+                self.cut = event
+                self._prove(event, wrong)
+            case UsageEvent():
+                self.usages += 1
+            case TurnErrorEvent():
+                self.error = event
+            case ToolCallEvent():
+                self.calls[event.call] += 1
+            case ToolResultEvent():
+                self.results[event.call] += event.invalid is None
+            case DoneEvent():
+                self.done = event
+                self._prove(event, wrong)
+            case _:
+                pass
+
+    def _prove(self, event: CutEvent | DoneEvent, wrong: Report) -> None:
+        through = 2**60 if self.cut is None else self.cut.keep_through
+        kept = "".join(text for seq, text in self.text if seq <= through).encode()
+        if (len(kept), crc32(kept)) != (event.text.bytes, event.text.crc32):
+            wrong(f"it proves another text than {kept!r}: {event}")
+
+
+def check_log(log: Log, model: Model, report: Report) -> None:
+    """Checks a log for itself, and against what the model said."""
+    wrong = partial(_say, log.name, report)
+    messages, turns = _read(log, wrong)
+    answered = Counter(turn.start.message for turn in turns)
+    for seq, message in messages.items():
+        joined = message.steers is not None and not answered[seq]
+        if answered[seq] != 1 and not joined:
+            wrong(f"{answered[seq]} turns answer {message}")
+    for turn in turns:
+        if turn.done is None:
+            wrong(f"turn {turn.start.turn} never ended")
+        elif turn.start.message not in messages:
+            wrong(f"turn {turn.start.turn} answers no message")
+        else:
+            _check_counts(turn, turn.done, wrong)
+            asked = messages[turn.start.message].content
+            _check_said(turn, turn.done, asked, model, wrong)
+
+
+def _say(name: str, report: Report, what: str) -> None:
+    report(f"log of {name}: {what}")
+
+
+def _read(log: Log, wrong: Report) -> tuple[dict[int, MessageEvent], list[_Turn]]:
+    messages: dict[int, MessageEvent] = {}
+    turns: dict[int, _Turn] = {}
+    newest: _Turn | None = None
+    for number, event in enumerate(log.events, 1):
+        if event.seq != number:
+            wrong(f"number {number} is missing: {event}")
+        if isinstance(event, MessageEvent):
+            messages[event.seq] = event
+        elif isinstance(event, StartEvent):
+            if newest is not None and newest.done is None:
+                wrong(f"two turns run at once: {event}")
+            if event.turn != event.seq:
+                wrong(f"a turn is not named after its start: {event}")
+            newest = turns[event.turn] = _Turn(event)
+        elif isinstance(event, TurnEvent) and event.turn in turns:
+            turns[event.turn].take(event, wrong)
+        elif isinstance(event, TurnEvent):
+            wrong(f"an event of a turn that did not start: {event}")
+    return messages, list(turns.values())
+
+
+def _check_counts(turn: _Turn, done: DoneEvent, wrong: Report) -> None:
+    number = turn.start.turn
+    if turn.usages != 1:
+        wrong(f"turn {number} has {turn.usages} usages")
+    if turn.calls != turn.results or any(n != 1 for n in turn.calls.values()):
+        wrong(f"turn {number} has calls {turn.calls} and results {turn.results}")
+    if (turn.error is not None) != (done.status == "failed"):
+        wrong(f"turn {number} ended {done} with {turn.error}")
+
+
+def _check_said(
+    turn: _Turn, done: DoneEvent, asked: object, model: Model, wrong: Report
+) -> None:
+    request = turn.start.request_id
+    said, told = model.said[request], "".join(text for _, text in turn.text)
+    if not said.startswith(told) or (done.status == "completed" and said != told):
+        wrong(f"turn {turn.start.turn} has {told!r} of what was said: {said!r}")
+    for prompt in model.prompts[request][:1]:
+        if [m["content"] for m in prompt if m["role"] == "user"].count(asked) != 1:
+            wrong(f"turn {turn.start.turn} is not about {asked!r}: {prompt}")

@@ -1,0 +1,171 @@
+"""The simulation can fail: faults are planted in the server, and it sees each.
+
+Each stands for a kind that a review might miss. If one of them goes unseen, it is
+the simulation that is broken.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from protocol.events import DoneEvent
+from tests.simulation.plan import make_plan
+from tests.simulation.world import play
+from wsserver.connections import views
+from wsserver.connections.fetcher import Fetcher
+from wsserver.connections.gates import Held
+from wsserver.connections.verdict import Verdict
+from wsserver.connections.viewer import View
+from wsserver.engine.prompt import PromptFold
+from wsserver.engine.tools import Batch
+from wsserver.log.conversation_log import ConversationLog
+from wsserver.turns.receipts import Receipts
+
+MOST_SESSIONS = 2_000
+
+Plant = Callable[[pytest.MonkeyPatch], None]
+
+
+def loses_a_delta(patch: pytest.MonkeyPatch) -> None:
+    """One piece of text in fifty never reaches the log."""
+    real, count = ConversationLog.append_text, [0]
+
+    def append_text(log: ConversationLog, kind: str, *rest: Any) -> None:
+        count[0] += 1
+        if count[0] % 50 or kind != "delta":
+            real(log, kind, *rest)
+
+    patch.setattr(ConversationLog, "append_text", append_text)
+
+
+def says_done_twice(patch: pytest.MonkeyPatch) -> None:
+    real = ConversationLog.append
+
+    def append(log: ConversationLog, event: Any, **members: Any) -> Any:
+        made = real(log, event, **members)
+        return real(log, event, **members) if event is DoneEvent else made
+
+    patch.setattr(ConversationLog, "append", append)
+
+
+def resumes_one_too_late(patch: pytest.MonkeyPatch) -> None:
+    """The cursor is off by one where the client resumes."""
+    real = views.verdict
+
+    def verdict(cursor: Any, **log: Any) -> Verdict:
+        judged = real(cursor, **log)
+        if cursor is None or judged.after >= log["head"]:
+            return judged
+        return Verdict(outcome="replay", after=judged.after + 1)
+
+    patch.setattr(views, "verdict", verdict)
+
+
+def resumes_one_too_early(patch: pytest.MonkeyPatch) -> None:
+    real = views.verdict
+
+    def verdict(cursor: Any, **log: Any) -> Verdict:
+        judged = real(cursor, **log)
+        if not cursor or not judged.after:
+            return judged
+        return Verdict(outcome="replay", after=judged.after - 1)
+
+    patch.setattr(views, "verdict", verdict)
+
+
+def does_not_wake(patch: pytest.MonkeyPatch) -> None:
+    """A view that is woken by the last event of a turn sleeps on."""
+    real = View._wake
+
+    def wake(view: View) -> None:
+        entries = view.log.tail(view.log.head)
+        if not (entries and entries[-1].kind == "done"):
+            real(view)
+
+    patch.setattr(View, "_wake", wake)
+
+
+def replies_before_it_is_stored(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Held, "may_leave", lambda held, settled: True)
+
+
+def shows_before_it_is_stored(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(ConversationLog, "stored", property(lambda log: log.head))
+
+
+def answers_before_it_is_made(patch: pytest.MonkeyPatch) -> None:
+    """An `open` is answered before the store knows the conversation."""
+
+    async def until_kept(log: ConversationLog) -> None:
+        return None
+
+    patch.setattr(ConversationLog, "until_kept", until_kept)
+
+
+def forgets_receipts(patch: pytest.MonkeyPatch) -> None:
+    """What is sent again is applied again."""
+    patch.setattr(Receipts, "find", lambda receipts, principal, command: None)
+
+
+def settles_a_call_twice(patch: pytest.MonkeyPatch) -> None:
+    real = Batch.settle
+
+    def settle(batch: Batch, *args: Any) -> Any:
+        outcome, actions = real(batch, *args)
+        return outcome, actions * 2
+
+    patch.setattr(Batch, "settle", settle)
+
+
+def speaks_after_an_interrupt(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(View, "mute", lambda view, turn: None)
+
+
+def leaves_a_call_without_a_result(patch: pytest.MonkeyPatch) -> None:
+    """The prompt has a call, and not what came of it."""
+    real = PromptFold.messages
+
+    def messages(fold: PromptFold, *args: Any) -> list[Any]:
+        return [m for m in real(fold, *args) if m["role"] != "tool"]
+
+    patch.setattr(PromptFold, "messages", messages)
+
+
+def sends_a_block_again(patch: pytest.MonkeyPatch) -> None:
+    """What a view starves for is fetched twice."""
+    real = Fetcher.fetch
+
+    def fetch(fetcher: Fetcher, view: View) -> None:
+        real(fetcher, view)
+        real(fetcher, view)
+
+    patch.setattr(Fetcher, "fetch", fetch)
+
+
+PLANTS: list[Plant] = [
+    loses_a_delta,
+    says_done_twice,
+    resumes_one_too_late,
+    resumes_one_too_early,
+    does_not_wake,
+    replies_before_it_is_stored,
+    shows_before_it_is_stored,
+    answers_before_it_is_made,
+    forgets_receipts,
+    settles_a_call_twice,
+    speaks_after_an_interrupt,
+    leaves_a_call_without_a_result,
+    sends_a_block_again,
+]
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize("plant", PLANTS, ids=lambda plant: plant.__name__)
+def test_it_is_seen(plant: Plant, monkeypatch: pytest.MonkeyPatch) -> None:
+    plant(monkeypatch)
+    for seed in range(MOST_SESSIONS):
+        if play(make_plan(seed)):
+            return
+    pytest.fail(f"{plant.__name__} goes unseen in {MOST_SESSIONS} sessions")

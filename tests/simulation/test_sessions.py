@@ -1,0 +1,61 @@
+"""Ten thousand sessions in virtual time, over links, stores and models that fail.
+
+The real connections, conversations, logs and client machine; every byte between
+them goes through a link that may lose it. Whatever happens, once the link holds:
+each client shows the log to the byte, no number is missing or doubled, every turn
+has one start, one usage and one done, every send has effect once, every command
+one reply, no tool ran twice, and a strict upstream has taken every prompt. What
+was seen was stored before.
+
+A seed that fails is named with its smallest plan; `python -m tests.simulation SEED`
+plays it again.
+"""
+
+import pytest
+
+from tests.simulation.plan import Plan, make_plan
+from tests.simulation.shrink import shrink
+from tests.simulation.world import play
+
+SESSIONS = 10_000
+PER_TEST = 500
+UNDER_TRIO = 200
+
+
+def report(seed: int, backend: str, wrong: list[str]) -> str:
+    """Says what went wrong, in the smallest plan that shows it."""
+
+    def fails(plan: Plan) -> bool:
+        return bool(play(plan, backend))
+
+    smallest = shrink(make_plan(seed), fails)
+    steps = "\n".join(f"  {step}" for step in smallest.steps)
+    lines = "\n".join(f"  {line[:600]}" for line in wrong[:5])
+    return f"seed {seed} under {backend}:\n{lines}\nwith the steps\n{steps}"
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(180)
+@pytest.mark.parametrize("first", range(0, SESSIONS, PER_TEST))
+def test_sessions(first: int) -> None:
+    for seed in range(first, first + PER_TEST):
+        wrong = play(make_plan(seed))
+        assert not wrong, report(seed, "asyncio", wrong)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(180)
+def test_sessions_when_tasks_run_in_another_order() -> None:
+    for seed in range(SESSIONS, SESSIONS + UNDER_TRIO):
+        wrong = play(make_plan(seed), "trio")
+        assert not wrong, report(seed, "trio", wrong)
+
+
+def test_a_seed_is_played_alike_each_time() -> None:
+    for seed in range(20):
+        plan = make_plan(seed)
+        traces: list[list[bytes]] = [[], []]
+        for trace in traces:
+            play(plan, trace=trace)
+        assert traces[0] == traces[1]
+        assert traces[0], "something was said"
