@@ -149,6 +149,22 @@ async def test_commits_keep_their_distance_unless_somebody_waits() -> None:
         assert log.stored == 3
 
 
+async def test_a_flush_is_not_held_up_by_what_still_comes_in() -> None:
+    async with committing(interval_seconds=100.0) as r:
+        log = r.log()
+
+        def go_on(written: ConversationLog) -> None:
+            if written.head < 5:
+                say(written, "more")
+
+        r.committer.on_commit = go_on
+        say(log, "one")
+        began = anyio.current_time()
+        await r.committer.flush()
+        assert anyio.current_time() - began < 1.0
+        assert log.stored == 5
+
+
 async def test_a_store_that_is_not_durable_is_not_hurried() -> None:
     async with committing(durable=False) as r:
         log = r.log()

@@ -14,7 +14,7 @@ from msgspec import Struct
 from wsserver.connections.errors import error_frame
 from wsserver.connections.lane import ControlLane
 from wsserver.log.conversation_log import ConversationLog
-from wsserver.turns.errors import refusal
+from wsserver.turns.errors import CommandError, refusal
 
 
 class Sight(Protocol):
@@ -78,6 +78,10 @@ class Gate:
         released: list[Held] = []
         while held and (log.deleted or held[0].may_leave(log.settled)):
             released.append(held.popleft())
+        if log.failing:
+            # Whoever waits for an answer is told; nobody is asked to run a tool.
+            released += [frame for frame in held if frame.re is not None]
+            self.held = deque(frame for frame in held if frame.re is None)
         return released
 
 
@@ -126,7 +130,8 @@ class Gates:
         for gate in marked:
             for held in gate.release():
                 self.held -= 1
-                self._leave(held, lost=held.changes > gate.log.settled)
+                lost = held.changes > gate.log.settled
+                self._leave(held, _why(gate.log) if lost else None)
             if not gate.held:
                 self._remove(gate)
 
@@ -145,14 +150,25 @@ class Gates:
         gate.log.unsubscribe(gate.wake)
         self._gates.pop(gate.log, None)
 
-    def _leave(self, held: Held, *, lost: bool = False) -> None:
+    def _leave(self, held: Held, lost: CommandError | None = None) -> None:
         if held.re is None:
-            if not (lost or (held.view is not None and held.view.closed)):
+            if lost is None and not (held.view is not None and held.view.closed):
                 self._lane.push(held.frame)
-        elif lost:
-            gone = refusal(
-                "conversation_not_found", "The conversation was deleted meanwhile."
-            )
-            self._lane.answer(error_frame(gone.body, held.re))
+        elif lost is not None:
+            self._lane.answer(error_frame(lost.body, held.re))
         else:
             self._lane.answer(held.frame)
+
+
+def _why(log: ConversationLog) -> CommandError:
+    """Says why a reply will not come."""
+    if log.deleted:
+        return refusal(
+            "conversation_not_found", "The conversation was deleted meanwhile."
+        )
+    return refusal(
+        "store_unavailable",
+        "What was done can't be written at the moment; send this again under the"
+        " same id to hear what came of it.",
+        retry_after_ms=1000,
+    )

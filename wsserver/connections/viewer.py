@@ -201,7 +201,9 @@ class View:
     def block_bytes(self) -> int:
         """How much it would send at once of what is fetched for it."""
         window = self._window
-        return BLOCK_BYTES if window is None else min(BLOCK_BYTES, window.room)
+        if window is None or self.position < self._flush_through:
+            return BLOCK_BYTES
+        return min(BLOCK_BYTES, window.room)
 
     def fetched(self, entries: list[Entry], used: Callable[[], None]) -> None:
         """Takes what `starved` asked for: the entries after the cursor.
@@ -211,6 +213,7 @@ class View:
             used: Called when they were sent or are not wanted any more.
         """
         self.starved = False
+        entries = [entry for entry in entries if entry.seq > self.position]
         if self.closed or not entries:
             used()
             return

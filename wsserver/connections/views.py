@@ -136,7 +136,7 @@ class Views:
             head=log.stored,
             oldest=log.oldest,
             turn=running if 0 < running <= log.stored else None,
-            last_ids=conversation.last_ids,
+            last_ids=conversation.last_ids(self._session.principal.name),
             reason=judged.reason,
         )
         self._writer.answer(encode(reply))

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 import msgspec
-from msgspec import Raw, Struct
+from msgspec import Raw, Struct, structs
 
 from protocol.content import Tool
 from protocol.events import InvalidCall, ToolCallEvent, ToolResultEvent, ToolStatus
@@ -15,6 +15,8 @@ from wsserver.engine.model import Call
 from wsserver.engine.moments import timestamp
 
 LEAST_AFTER_REDELIVERY_SECONDS = 30.0
+LONGEST_NAME = 64
+LONGEST_ID = 256
 INVALID_SHOWN = 2000
 """How many characters of arguments that can't be run are kept."""
 
@@ -97,7 +99,8 @@ class Batch:
         """Opens the calls that can be run and settles those that can't."""
         self._number += 1
         actions: list[Action] = []
-        for index, call in enumerate(calls):
+        for index, whole in enumerate(calls):
+            call = _bounded(whole)
             name = self.call_id(index)
             tool = self._tools.get(call.name)
             wrong = fault(call, tool, self._max_argument_bytes)
@@ -226,3 +229,16 @@ class Batch:
             ),
         }
         return Append(ToolResultEvent, members)
+
+
+def _bounded(call: Call) -> Call:
+    """Cuts a name or an id that no frame should have to carry.
+
+    A name that is cut is no tool's, so the call is refused.
+    """
+    if len(call.name) <= LONGEST_NAME and len(call.upstream_id) <= LONGEST_ID:
+        return call
+    name = call.name
+    if len(name) > LONGEST_NAME:
+        name = name[:LONGEST_NAME] + "…"
+    return structs.replace(call, name=name, upstream_id=call.upstream_id[:LONGEST_ID])

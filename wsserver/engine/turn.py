@@ -44,7 +44,7 @@ from wsserver.engine.model import (
 )
 from wsserver.engine.retry import next_attempt
 from wsserver.engine.timing import Stopwatch
-from wsserver.engine.tools import Batch, Settling
+from wsserver.engine.tools import LONGEST_NAME, Batch, Settling
 from wsserver.engine.usage import Tally
 
 _KINDS: dict[type, str] = {Text: "delta", Reasoning: "reasoning", Refusal: "refusal"}
@@ -307,7 +307,8 @@ class Turn:
         self._token(1, event.text, now)
         if event.text:
             call = self.tools.call_id(event.position).encode()
-            attrs = b'"call":"%b","name":%b,' % (call, orjson.dumps(event.name))
+            name = orjson.dumps(event.name[:LONGEST_NAME])
+            attrs = b'"call":"%b","name":%b,' % (call, name)
             actions.append(AppendText("tool_delta", event.text, attrs))
 
     def _token(self, count: int, text: str, now: float) -> None:

@@ -74,7 +74,8 @@ class Committer:
         """Takes note that a log has something to write."""
         if conversation.deleted:
             return
-        self._due[conversation.key] = conversation
+        due = self._due.setdefault(conversation.key, conversation)
+        assert due is conversation, "one log of a key at a time has something to write"
         self._work.set()
 
     def discard(self, key: str) -> anyio.Event:
@@ -158,7 +159,7 @@ class Committer:
         for key, conversation in logs.items():
             if not conversation.deleted:
                 conversation.not_committed()
-                self._due.setdefault(key, conversation)
+                self._due[key] = conversation
         for key, waiting in self._deleting.items():
             self._deletes.setdefault(key, []).extend(waiting)
         self._deleting = {}

@@ -38,6 +38,7 @@ class ConversationLog:
         head: The last number.
         oldest: The first number that is kept; `head + 1` when none is.
         deleted: Whether it is gone.
+        failing: Whether its last commit failed; it is tried until it works.
         kept: Whether the store knows of it, so that a crash can't take it back.
         changes: How often it was changed: an entry, a receipt, the engine's state.
     """
@@ -69,6 +70,7 @@ class ConversationLog:
         self.head = meta.head
         self.oldest = meta.oldest
         self.deleted = False
+        self.failing = False
         self.kept = kept or not store.durable
         self.changes = 0
         self._store = store
@@ -85,7 +87,7 @@ class ConversationLog:
         self._dirty = dirty
         self._is_dirty = False
         self._snapshot = snapshot
-        self._wakes: dict[Callable[[], None], None] = {}  # a set that keeps its order
+        self._wakes: set[Callable[[], None]] = set()
 
     # Appending
 
@@ -176,11 +178,11 @@ class ConversationLog:
         A wake-up carries nothing and may come without cause. It must neither
         subscribe nor unsubscribe anybody.
         """
-        self._wakes[wake] = None
+        self._wakes.add(wake)
 
     def unsubscribe(self, wake: Callable[[], None]) -> None:
         """Undoes `subscribe`; harmless when it was not there."""
-        self._wakes.pop(wake, None)
+        self._wakes.discard(wake)
 
     def read(self, after: int, max_bytes: int) -> list[Entry] | None:
         """Returns visible entries from `after + 1` on, None if not in memory.
@@ -310,6 +312,7 @@ class ConversationLog:
         self.kept = True
         self._committed = meta.head
         self._settled = self._settling
+        self.failing = False
         del self._receipts[: len(write.receipts)]
         if write.trim_through == self._trim_through:
             self._trim_through = 0
@@ -324,8 +327,14 @@ class ConversationLog:
                 wake()
 
     def not_committed(self) -> None:
-        """Takes note that `take_write`'s write failed; it stays due."""
+        """Takes note that `take_write`'s write failed; it stays due.
+
+        Wakes who follows: what waits for the store may want to say so.
+        """
         self._is_dirty = True
+        self.failing = True
+        for wake in self._wakes:
+            wake()
 
     def delete(self) -> None:
         """Marks the log as gone and tells who follows it."""

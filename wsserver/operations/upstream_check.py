@@ -171,7 +171,7 @@ def judge(model: str, sample: Sample) -> Finding:
         return warn("upstream", f"{model}: answered without a token", _OTHER_REMEDY)
     says = (
         f"{model}: first token after {_ms(sample.first)}, {sample.pieces} pieces in"
-        f" {sample.reads} reads over {_ms(sample.last - sample.first)}"
+        f" {sample.reads} read{'' if sample.reads == 1 else 's'} over {_ms(sample.last - sample.first)}"
     )
     if sample.pieces < FEW_PIECES:
         return ok("upstream", f"{says}: too short to tell whether it streams")

@@ -90,6 +90,9 @@ class _Report(Struct, frozen=True, kw_only=True):
     status: int | None
 
 
+_LONGEST_WAIT_SECONDS = 86_400.0
+
+
 def failure_from_status(
     status: int, payload: object, retry_after_s: float | None = None
 ) -> Failure:
@@ -124,16 +127,19 @@ def read_retry_after(headers: Mapping[str, str], now: datetime) -> float | None:
     """
     milliseconds = _number(headers.get("retry-after-ms"))
     if milliseconds is not None:
-        return milliseconds / 1000
+        return min(milliseconds / 1000, _LONGEST_WAIT_SECONDS)
     value = headers.get("retry-after")
     seconds = _number(value)
-    if seconds is not None or value is None:
-        return seconds
+    if seconds is not None:
+        return min(seconds, _LONGEST_WAIT_SECONDS)
+    if value is None:
+        return None
     until = _date(value)
     if until is None:
         return None
     since = _date(headers.get("date", "")) or now
-    return max((until - since).total_seconds(), 0.0)
+    wait = max((until - since).total_seconds(), 0.0)
+    return min(wait, _LONGEST_WAIT_SECONDS)
 
 
 def _failure(

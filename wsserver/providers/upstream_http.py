@@ -30,6 +30,9 @@ from wsserver.providers.upstream_pool import ProxyRefusedError, UpstreamPool
 _MAX_ERROR_BYTES: Final = 64 * 1024
 _ERROR_BODY_SECONDS: Final = 5.0
 
+# What one read may unpack to: far more than any text that was packed.
+_MAX_UNPACKED_BYTES: Final = 16 * 1024 * 1024
+
 _ZLIB_ENCODINGS: Final = frozenset({b"gzip", b"x-gzip", b"deflate"})
 
 _EXTENSION: Final = "wsserver.body"
@@ -86,10 +89,19 @@ class UpstreamBody(httpx2.AsyncByteStream):
 
     def _unpacked(self, data: bytes) -> bytes:
         assert self._unpack is not None, "only of a compressed body"
+        unpacked = bytearray()
         try:
-            return self._unpack.decompress(data)
+            while data:
+                room = _MAX_UNPACKED_BYTES - len(unpacked)
+                unpacked += self._unpack.decompress(data, max(room, 1))
+                if self._unpack.unconsumed_tail:
+                    raise ConnectionError("the answer unpacks to far too much")
+                data = self._unpack.unused_data
+                if data:  # Another member follows.
+                    self._unpack = zlib.decompressobj(zlib.MAX_WBITS | 32)
         except zlib.error as error:
             raise ConnectionError("the answer is compressed badly") from error
+        return bytes(unpacked)
 
     def close(self) -> None:
         """Closes the connection at once, unless the answer was read to its end."""

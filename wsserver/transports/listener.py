@@ -204,7 +204,7 @@ class Listener:
 
     def _origin(self, connection: WebSocket, headers: Headers) -> tuple[str, str]:
         """Returns the client's address, and the peer as the log names it."""
-        remote = connection.remote_address
+        remote = connection.peer_name
         if not isinstance(remote, tuple):
             return "", "unknown"  # it left before it was asked
         host, port, *_ = cast("tuple[str, int]", remote)

@@ -9,7 +9,7 @@ the loop nor the memory is at the mercy of what one read can hold.
 
 import asyncio
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, cast
 
 import anyio.lowlevel
 from websockets.asyncio.server import ServerConnection
@@ -74,6 +74,7 @@ class WebSocket(ServerConnection):
             kwargs: For `ServerConnection`.
         """
         super().__init__(*args, **kwargs)
+        self.peer_name: object = None
         self.received_bytes = 0
         self.written_bytes = 0
         self._max_buffered_bytes = max_buffered_bytes
@@ -172,6 +173,8 @@ class WebSocket(ServerConnection):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Starts the handshake."""
         super().connection_made(transport)
+        # Asked now: later the peer may be gone, and uvloop then raises.
+        self.peer_name = cast("object", transport.get_extra_info("peername"))
         self.recv_messages.resume = self._resume_reading
         self._made(self)
 

@@ -96,10 +96,9 @@ class Conversation:
         """Whether it is gone from the store."""
         return self.log.deleted
 
-    @property
-    def last_ids(self) -> list[str]:
-        """Ids of the newest sends, oldest first."""
-        return list(self.state.last_ids)
+    def last_ids(self, by: str) -> list[str]:
+        """Returns the ids of a principal's newest sends, oldest first."""
+        return [id_ for sender, id_ in self.state.last_ids if sender == by]
 
     @property
     def unused(self) -> bool:
@@ -115,6 +114,7 @@ class Conversation:
     @contextmanager
     def held(self) -> Generator[None]:
         """Keeps it in memory over an await."""
+        assert not self._left, _LEFT
         self._holds += 1
         try:
             yield
@@ -125,6 +125,7 @@ class Conversation:
     def leave(self) -> None:
         """It leaves memory: whoever needs it finds it anew."""
         self._left = True
+        self._schedule.stop()
 
     # Viewers
 
@@ -180,7 +181,8 @@ class Conversation:
 
     def has_sent(self, by: str, send: str) -> bool:
         """Whether a principal's send is known to have arrived."""
-        return send in self.state.last_ids or self._receipts.knows(by, send)
+        known = (by, send) in self.state.last_ids
+        return known or self._receipts.knows(by, send)
 
     def tool_progress(self, call: str) -> None:
         """Extends an open call's deadline; ignored for any other."""
@@ -225,7 +227,7 @@ class Conversation:
         check_queue(command.policy or "queue", self.state, self._services, self._space)
         running = self.turn
         waiting = self._message(command, principal, running)
-        self.state.sent(command.id)
+        self.state.sent(principal.name, command.id)
         self._schedule.add(waiting, None if viewer is None else viewer.connection)
         flush_through = 0
         if running is not None and waiting.first:

@@ -5,7 +5,7 @@ watches it, nothing runs in it and the store has all of it. There is never more
 than one of a key.
 """
 
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from contextlib import contextmanager
 
 import anyio
@@ -15,7 +15,7 @@ from protocol.commands import Delete, Fork
 from protocol.content import Config
 from protocol.control import Reply
 from wsserver.auth.principal import Principal
-from wsserver.engine.conversation import ConversationState, dump, load
+from wsserver.engine.conversation import ConversationState, Snapshots, load
 from wsserver.log.committer import Committer
 from wsserver.log.conversation_log import ConversationLog
 from wsserver.log.store import Meta, Store
@@ -103,7 +103,7 @@ class Directory:
 
         Raises:
             CommandError: The settings are refused, or the store is failing.
-            StoreError: The store can't be read.
+            StoreError: The store can't be read or written.
         """
         check_open(self._services)
         check_change(config or Config(), self._services)
@@ -216,7 +216,9 @@ class Directory:
             StoreError: The store can't be read.
         """
         wall = self._services.clock.wall()
-        for conversation in list(self._loaded.values()):
+        for loaded, conversation in list(self._loaded.items()):
+            if self._loaded.get(loaded) is not conversation:
+                continue  # it left memory while another was looked at
             with conversation.held():
                 key = conversation.log.key
                 point = await self._retention.trim_point(self._store, key, wall)
@@ -291,7 +293,7 @@ class Directory:
                 meta,
                 self._store,
                 self._committer.mark,
-                _snapshot(state),
+                Snapshots(state).take,
                 kept=kept,
             ),
             state,
@@ -341,7 +343,3 @@ def _trim(conversation: Conversation, through: int) -> None:
 
 def _not_found() -> CommandError:
     return refusal("conversation_not_found", "There is no such conversation.")
-
-
-def _snapshot(state: ConversationState) -> Callable[[], tuple[bytes, bool]]:
-    return lambda: (dump(state), state.live)

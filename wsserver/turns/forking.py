@@ -57,7 +57,7 @@ def copy(
             case ConfigEvent():
                 state.config = event.config
             case MessageEvent():
-                state.sent(event.id)
+                state.sent(event.by, event.id)
             case StartEvent():
                 state.last_turn = event.turn
             case _:

@@ -6,11 +6,12 @@ queue, or may belong to a send that has not arrived yet.
 
 from typing import Protocol
 
+import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
 from protocol.commands import Interrupt, Keep
 from protocol.control import Reply
-from protocol.events import CutEvent, Reason
+from protocol.events import CutEvent, MessageEvent, Reason, StartEvent
 from wsserver.auth.principal import Principal
 from wsserver.engine.conversation import ConversationState
 from wsserver.log.conversation_log import ConversationLog
@@ -19,6 +20,9 @@ from wsserver.turns.kept_text import cut_through, keep_through, last_text, proof
 from wsserver.turns.pre_cancelled import PreCancelled
 from wsserver.turns.running import RunningTurn
 from wsserver.turns.viewer import Viewer
+
+_message = msgspec.json.Decoder(MessageEvent).decode
+_start = msgspec.json.Decoder(StartEvent).decode
 
 
 class Stopped(Struct, frozen=True, kw_only=True):
@@ -61,13 +65,17 @@ def interrupt(
     running = target.turn
     turn = command.turn
     if command.send is not None:
-        if running is None or running.message.id != command.send:
-            outcome = _withdraw(target, command.send, principal.name, pre_cancelled)
-            reply = Reply(re=command.id, ok=True, outcome=outcome)
-            return Applied(reply=reply)
-        turn = running.turn
+        by = principal.name
+        if running is not None and running.answers(by, command.send):
+            turn = running.turn
+        else:
+            turn = _turn_of(target.log, by, command.send)
+            if not turn:
+                outcome = _withdraw(target, command.send, by, pre_cancelled)
+                reply = Reply(re=command.id, ok=True, outcome=outcome)
+                return Applied(reply=reply)
     if running is None or turn not in (None, running.turn):
-        return _too_late(target, command, principal, viewer)
+        return _too_late(target, turn, command, principal, viewer)
     stopped = stop_turn(
         target.log,
         running,
@@ -121,7 +129,7 @@ def stop_turn(
 
 def _withdraw(target: Target, send: str, by: str, pre_cancelled: PreCancelled) -> str:
     for waiting in target.state.queue:
-        if waiting.id == send:
+        if (waiting.by, waiting.id) == (by, send):
             waiting.withdrawn = "by_client"
             target.log.touch()
             return "dequeued"
@@ -131,15 +139,33 @@ def _withdraw(target: Target, send: str, by: str, pre_cancelled: PreCancelled) -
     return "pre_cancelled"
 
 
+def _turn_of(log: ConversationLog, by: str, send: str) -> int:
+    """Returns the turn that answered a send, if memory holds it; else 0."""
+    message = 0
+    for entry in log.tail(1):
+        if entry.kind == "message":
+            sent = _message(entry.body)
+            message = sent.seq if (sent.by, sent.id) == (by, send) else message
+        elif entry.kind == "start" and message:
+            start = _start(entry.body)
+            if start.message == message:
+                return start.turn
+    return 0
+
+
 def _too_late(
-    target: Target, command: Interrupt, principal: Principal, viewer: Viewer | None
+    target: Target,
+    turn: int | None,
+    command: Interrupt,
+    principal: Principal,
+    viewer: Viewer | None,
 ) -> Applied:
     """The turn is over: its status stays, but its text may still be cut.
 
     Turns before the last two are no longer in memory; theirs is not cut.
     """
     log = target.log
-    turn = command.turn or target.state.last_turn
+    turn = turn or target.state.last_turn
     entries = log.tail(turn)
     known = bool(entries) and entries[0].first == turn
     if not 0 < turn <= target.state.last_turn or (known and entries[0].kind != "start"):

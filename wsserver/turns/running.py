@@ -93,6 +93,7 @@ class RunningTurn:
         request_id = f"req_{clock.token()}"
         self.turn = conversation.head + 1
         self.message = message
+        self._sends = {(message.by, message.id)}
         self.config, served = offered(state.config, services.server_tools)
         self.keep_through: int | None = None
         self._log = conversation
@@ -142,6 +143,10 @@ class RunningTurn:
         log.info("turn_started", turn=self.turn, model=model, request=request_id)
         if not viewers:
             self._detached()
+
+    def answers(self, by: str, send: str) -> bool:
+        """Whether it answers that send, as its message or as one that joined."""
+        return (by, send) in self._sends
 
     @property
     def phase(self) -> str:
@@ -260,7 +265,9 @@ class RunningTurn:
         state, turn = self._state, self.turn
         await self._log.until_stored(max([turn, *state.steering(turn)]))
         entries = await self._log.whole(READ_BYTES)
-        if state.join(turn, self._log.stored):
+        joined = state.join(turn, self._log.stored)
+        if joined:
+            self._sends |= {(waiting.by, waiting.id) for waiting in joined}
             self._log.touch()
         fold = PromptFold({waiting.seq for waiting in state.queue})
         fold.add(entries)

@@ -43,6 +43,7 @@ class Schedule:
         self._services = services
         self._on_ended = ended
         self._space = log.key.rpartition("/")[0]
+        self._stopped = False
         self._senders: dict[int, str] = {}  # connections, by number of the message
 
     @property
@@ -68,11 +69,15 @@ class Schedule:
         """Gives waiting messages their turns, as far as that can be now."""
         services = self._services
         while self.turn is None and not (
-            self._log.deleted or services.draining or services.failing()
+            self._stopped
+            or self._log.deleted
+            or services.draining
+            or services.failing()
         ):
-            waiting = self._state.next()
-            if waiting is None:
+            if not self._state.queue or self._has_to_wait():
                 return
+            waiting = self._state.next()
+            assert waiting is not None, "the queue is not empty"
             model = self._state.config.model or services.models.default
             target = services.models.resolve(model)
             connection = self._senders.pop(waiting.seq, None)
@@ -82,6 +87,25 @@ class Schedule:
                 )
             else:
                 self._start(waiting, model, target, connection)
+
+    def stop(self) -> None:
+        """Starts nothing any more: the conversation leaves memory."""
+        self._stopped = True
+
+    def _has_to_wait(self) -> bool:
+        """Waits for another turn's end when the space has its limit running."""
+        services = self._services
+        if services.active.get(self._space, 0) < services.limits.active_turns:
+            return False
+        waiting = services.full.setdefault(self._space, [])
+        if self.start_next not in waiting:
+            waiting.append(self.start_next)
+        return True
+
+    def _next_of_space(self) -> None:
+        """Lets conversations of the space go on that wait for a turn to end."""
+        for start_next in self._services.full.pop(self._space, ()):
+            start_next()
 
     def _start(
         self, waiting: Waiting, model: str, target: Target, connection: str | None
@@ -117,5 +141,6 @@ class Schedule:
         self._state.running = 0
         self._log.compact_soon()
         self.start_next()
+        self._next_of_space()
         if self.turn is None:
             self._on_ended()

@@ -120,6 +120,7 @@ class Services(Struct, kw_only=True):
         server_tools: What the server runs itself.
         active: Running turns by space.
         quiet: Set when no turn is running any more.
+        full: By space: what to call when one of its turns has ended, in order.
     """
 
     models: Models
@@ -132,3 +133,4 @@ class Services(Struct, kw_only=True):
     draining: bool = False
     active: dict[str, int] = {}
     quiet: anyio.Event = msgspec.field(default_factory=anyio.Event)
+    full: dict[str, list[Callable[[], None]]] = {}
