@@ -106,7 +106,11 @@ class Host:
         self._chance = chance
         self._disk = disk
         self._model = model
-        self._settings = msgspec.structs.replace(SETTINGS, transport_pings=pings)
+        self._settings = msgspec.structs.replace(
+            SETTINGS,
+            transport_pings=pings,
+            high_water_bytes=chance.choice([1, 1000, 65_536]),
+        )
         self._pings = pings
         self._report = report
         self._quotas = Quotas(self._settings)

@@ -53,7 +53,7 @@ class Model:
         self._pace = chance.choice([0.0, 0.0, 0.05, 0.5])
         self._size = chance.choice([3, 10, 30])
         self._wild = chance.choice([0.0, 0.3])
-        self._big = chance.random() < 0.05
+        self._big = chance.random() < 0.1
 
     @asynccontextmanager
     async def stream(self, request: ModelRequest) -> AsyncGenerator["_Answer"]:

@@ -63,7 +63,7 @@ def make_plan(seed: int) -> Plan:
     conversations = chance.choice([1, 1, 1, 2, 2, 3, chance.randint(1, 20)])
     durable = chance.random() < 0.6
     weights = [4.0, chance.choice([0, 2, 4]), chance.choice([0, 1, 4]), 0.0, 0.3, 0.5]
-    weights[3] = chance.choice([0, 1])
+    weights[3] = chance.choice([0, 1, 3])
     does = chance.choices(_COMMANDS, weights, k=chance.randint(3, 6 + conversations))
     if chance.random() < 0.3:
         does += ["restart"] * chance.randint(1, 3)

@@ -22,7 +22,7 @@ from wsserver.engine.tools import Batch
 from wsserver.log.conversation_log import ConversationLog
 from wsserver.turns.receipts import Receipts
 
-MOST_SESSIONS = 400
+MOST_SESSIONS = 2_000
 
 Plant = Callable[[pytest.MonkeyPatch], None]
 
@@ -160,6 +160,8 @@ PLANTS: list[Plant] = [
 ]
 
 
+@pytest.mark.slow
+@pytest.mark.timeout(120)
 @pytest.mark.parametrize("plant", PLANTS, ids=lambda plant: plant.__name__)
 def test_it_is_seen(plant: Plant, monkeypatch: pytest.MonkeyPatch) -> None:
     plant(monkeypatch)

@@ -49,3 +49,13 @@ def test_sessions_when_tasks_run_in_another_order() -> None:
     for seed in range(SESSIONS, SESSIONS + UNDER_TRIO):
         wrong = play(make_plan(seed), "trio")
         assert not wrong, report(seed, "trio", wrong)
+
+
+def test_a_seed_is_played_alike_each_time() -> None:
+    for seed in range(20):
+        plan = make_plan(seed)
+        traces: list[list[bytes]] = [[], []]
+        for trace in traces:
+            play(plan, trace=trace)
+        assert traces[0] == traces[1]
+        assert traces[0], "something was said"
