@@ -18,18 +18,19 @@ from protocol.commands import (
 )
 from protocol.content import Config, Tool
 from protocol.control import Reply
-from protocol.events import DoneEvent, LogEvent
+from protocol.events import CutEvent, DoneEvent, LogEvent
 from tests.fakes.faulty import FaultyStore
 from tests.fakes.rig import ALICE, FakeViewer, LoopClock, Rig, events, rig
 from tests.fakes.scripted import ScriptedProvider, Step
 from wsserver.auth.principal import Principal
-from wsserver.engine.model import Call, Finished, ModelEvent
+from wsserver.engine.model import Call, Finished, ModelEvent, Text
 from wsserver.log.store import Store
 from wsserver.turns.conversation import Conversation
 from wsserver.turns.provider import Provider
 from wsserver.turns.services import ConversationLimits
 
 EPOCH = 1_800_000_000.0
+STREAM: list[Step] = [[Text("one ")], [Text("two ")], [Text("three")], 1000.0]
 _ids = count(1)
 
 
@@ -89,6 +90,23 @@ class Talk:
 
     def progress(self, call: str) -> None:
         self.conversation.tool_progress(ToolProgress(conversation="c", call=call).call)
+
+    async def streaming(self) -> int:
+        """Starts a turn of `STREAM`, and waits until it has said all of it."""
+        turn = self.send().turn or 0
+        await until(lambda: self.conversation.log.stored >= turn + 3)
+        return turn
+
+    async def left(self) -> None:
+        """The only viewer leaves, and all is stored."""
+        self.conversation.detach(self.viewer)
+        await self.rig.committer.flush()
+        await settled()
+
+    async def cut(self) -> CutEvent:
+        """Returns the only cut."""
+        [found] = [event for event in await self.log() if isinstance(event, CutEvent)]
+        return found
 
     async def fork(self, through: int, **members: Any) -> Reply:
         made = {"id": f"f{next(_ids)}", "conversation": "c", "through": through}

@@ -8,15 +8,14 @@ import pytest
 from protocol.commands import Delete, Send
 from protocol.content import Config
 from tests.fakes.faulty import FaultyStore
-from tests.fakes.rig import ALICE, FakeViewer, Rig, rig
+from tests.fakes.rig import ALICE, Rig, rig
 from tests.fakes.scripted import ScriptedProvider, Step, says
-from tests.turns.talk import EPOCH, Talk, VirtualClock, kind, settled, talking, until
+from tests.turns.talk import settled, talking, until
 from wsserver.engine.model import Finished, Text
 from wsserver.log.entry import Entry
 from wsserver.log.store import Meta, StoreError
 from wsserver.turns.conversation import Conversation
 from wsserver.turns.errors import CommandError
-from wsserver.turns.retention import Retention
 
 SLOW: list[Step] = [[Text("a")], 5.0, [Finished(reason="stop")]]
 ENDLESS: list[Step] = [[Text("a")], 10_000.0]
@@ -28,13 +27,6 @@ async def delete(r: Rig, key: str = KEY) -> Any:
     return (await r.directory.delete(key, command, ALICE)).reply
 
 
-async def left(talk: Talk) -> None:
-    """The only viewer leaves, and all is stored."""
-    talk.conversation.detach(talk.viewer)
-    await talk.rig.committer.flush()
-    await settled()
-
-
 # Coming and going
 
 
@@ -44,7 +36,7 @@ async def test_a_conversation_that_nobody_needs_leaves_memory_and_comes_back() -
         talk.send("one")
         await talk.done()
         before = await talk.log()
-        await left(talk)
+        await talk.left()
         assert talk.rig.directory.statistics() == (0, 0)
         talk.conversation = await talk.rig.conversation()
         assert await talk.log() == before
@@ -59,7 +51,7 @@ async def test_a_conversation_that_nobody_needs_leaves_memory_and_comes_back() -
 async def test_it_stays_while_a_turn_runs_and_while_something_is_not_stored() -> None:
     async with talking(SLOW) as talk:
         talk.send(on_disconnect="continue")
-        await left(talk)
+        await talk.left()
         assert talk.rig.directory.statistics() == (1, 1)
         gate = talk.rig.store.gate = anyio.Event()  # type: ignore[attr-defined]
         await until(lambda: talk.conversation.turn is None)
@@ -73,7 +65,7 @@ async def test_it_stays_while_a_turn_runs_and_while_something_is_not_stored() ->
 async def test_it_stays_while_anybody_watches() -> None:
     async with talking(says("a")) as talk:
         second = talk.join("c2")
-        await left(talk)
+        await talk.left()
         assert talk.rig.directory.loaded(KEY) is talk.conversation
         talk.conversation.detach(second)
         assert talk.rig.directory.loaded(KEY) is None
@@ -81,7 +73,7 @@ async def test_it_stays_while_anybody_watches() -> None:
 
 async def test_a_command_from_one_who_does_not_watch_leaves_nothing_in_memory() -> None:
     async with talking(says("a")) as talk:
-        await left(talk)
+        await talk.left()
         found = await talk.rig.conversation()
         found.apply(Send(id="x", conversation="c", content="hi"), ALICE, None)
         await until(lambda: found.turn is None)
@@ -117,7 +109,7 @@ async def test_many_who_look_for_it_at_once_get_the_same_one_whole() -> None:
     async with talking(says("a"), store=Slow()) as talk:
         talk.send()
         await talk.done()
-        await left(talk)
+        await talk.left()
         found: list[Conversation | None] = []
 
         async def find() -> None:
@@ -140,7 +132,7 @@ async def test_a_load_that_failed_or_was_cancelled_can_be_tried_again() -> None:
             return await super().meta(key)
 
     async with talking(says("a"), store=Slow()) as talk:
-        await left(talk)
+        await talk.left()
         with anyio.move_on_after(0.5):
             await talk.rig.directory.find(KEY)
         talk.rig.store.failing_reads = 1  # type: ignore[attr-defined]
@@ -235,7 +227,7 @@ async def test_deleting_while_it_is_being_loaded() -> None:
     async with talking(says("a")) as talk:
         talk.send()
         await talk.done()
-        await left(talk)
+        await talk.left()
         outcomes: list[str | None] = []
 
         async def find() -> None:
@@ -295,127 +287,3 @@ async def test_a_drain_with_nothing_to_do_is_over_at_once() -> None:
         began = anyio.current_time()
         await talk.rig.directory.drain(30.0)
         assert anyio.current_time() - began < 0.1
-
-
-# Retention
-
-
-async def test_old_turns_go_whole_and_what_is_left_can_be_used() -> None:
-    retention = Retention(seconds=100.0)
-    async with talking(says("a"), says("b"), says("c"), retention=retention) as talk:
-        talk.send("one")
-        await talk.done()
-        end = talk.conversation.log.head
-        await anyio.sleep(90.0)
-        talk.send("two")
-        await talk.done()
-        await talk.rig.committer.flush()
-        assert await talk.rig.directory.retain() == 0
-        assert talk.conversation.log.oldest == 1
-        await anyio.sleep(20.0)
-        await talk.rig.directory.retain()
-        await talk.rig.committer.flush()
-        log = talk.conversation.log
-        assert log.oldest == end + 1
-        assert (await talk.log())[0].seq == end + 1
-        meta = await talk.rig.store.meta(KEY)
-        assert meta is not None
-        assert meta.oldest == end + 1
-        assert (await talk.rig.store.read(KEY, 0, 10**6))[0].first == end + 1
-        talk.send("three")
-        await talk.done()
-        assert talk.said() == ["user: two", "assistant: b", "user: three"]
-
-
-async def test_beyond_its_size_the_oldest_turns_go() -> None:
-    retention = Retention(bytes=6_000)
-    scripts = [says("x" * 3_000)] * 5
-    async with talking(*scripts, retention=retention) as talk:
-        for _ in range(5):
-            talk.send()
-            await talk.done()
-            await talk.rig.committer.flush()
-            await talk.rig.directory.retain()
-        await talk.rig.committer.flush()
-        turns = [event for event in await talk.log() if kind(event) == "start"]
-        assert len(turns) == 2
-
-
-async def test_a_message_that_waits_or_is_being_answered_is_never_trimmed() -> None:
-    retention = Retention(seconds=1.0)
-    scripts: list[list[Step]] = [SLOW, SLOW, SLOW, says("d")]
-    async with talking(*scripts, retention=retention) as talk:
-        talk.send("one")
-        await settled()
-        talk.send("two")
-        talk.send("three")
-        for _ in range(20):
-            await anyio.sleep(1.0)
-            await talk.rig.directory.retain()
-        assert talk.said() == ["user: three"] or talk.said()[-1] == "user: three"
-        assert len(talk.provider.requests) == 3
-        for request in talk.provider.requests:
-            assert request.messages[-1]["role"] == "user"
-
-
-async def test_what_lay_idle_for_too_long_goes_and_what_is_in_use_does_not() -> None:
-    retention = Retention(seconds=100.0)
-    async with talking(says("a"), retention=retention) as talk:
-        for name in ("d", "e"):
-            await talk.rig.conversation(name)
-        await talk.rig.committer.flush()
-        await settled()
-        await anyio.sleep(101.0)
-        late = await talk.rig.conversation("e")
-        late.attach(FakeViewer(late, "c2"))
-        assert await talk.rig.directory.retain() == 1
-        assert await talk.rig.directory.find("alice/d") is None, "at once"
-        await talk.rig.committer.flush()
-        assert await talk.rig.store.meta("alice/d") is None
-        assert await talk.rig.store.meta("alice/e") is not None
-        assert await talk.rig.store.meta(KEY) is not None
-        assert await talk.rig.directory.retain() == 0
-
-
-async def test_what_was_used_while_idle_ones_were_sought_stays() -> None:
-    class Slow(FaultyStore):
-        async def idle(self, before: float, limit: int) -> list[str]:
-            found = await super().idle(before, limit)
-            await anyio.sleep(10.0)
-            return found
-
-    retention = Retention(seconds=100.0)
-    async with talking(says("a"), store=Slow(), retention=retention) as talk:
-        await talk.rig.conversation("d")
-        await talk.rig.committer.flush()
-        await settled()
-        await anyio.sleep(200.0)
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(talk.rig.directory.retain)
-            await anyio.sleep(1.0)
-            found = await talk.rig.conversation("d")
-            found.apply(Send(id="x", conversation="d", content="hi"), ALICE, None)
-            await until(lambda: found.turn is None)
-            await talk.rig.committer.flush()
-            await settled()
-            assert talk.rig.directory.loaded("alice/d") is None
-        await talk.rig.committer.flush()
-        assert await talk.rig.store.meta("alice/d") is not None
-
-
-async def test_what_is_neither_is_trimmed_when_it_is_loaded() -> None:
-    store = FaultyStore()
-    async with talking(says("a"), says("b"), store=store) as talk:
-        talk.send("one")
-        await talk.done()
-        await anyio.sleep(500.0)
-        talk.send("two")
-        await talk.done()
-        await left(talk)
-    clock, retention = VirtualClock(), Retention(seconds=100.0)
-    async with rig(ScriptedProvider(), store, clock=clock, retention=retention) as r:
-        assert clock.wall() >= EPOCH + 500.0
-        found = await r.conversation()
-        await r.committer.flush()
-        assert found.log.oldest > 1
-        assert found.state.last_turn >= found.log.oldest

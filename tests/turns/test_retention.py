@@ -1,0 +1,136 @@
+"""Retention: whole turns go, and what is needed stays."""
+
+import anyio
+
+from protocol.commands import Send
+from tests.fakes.faulty import FaultyStore
+from tests.fakes.rig import ALICE, FakeViewer, rig
+from tests.fakes.scripted import ScriptedProvider, Step, says
+from tests.turns.talk import EPOCH, VirtualClock, kind, settled, talking, until
+from wsserver.engine.model import Finished, Text
+from wsserver.turns.retention import Retention
+
+SLOW: list[Step] = [[Text("a")], 5.0, [Finished(reason="stop")]]
+ENDLESS: list[Step] = [[Text("a")], 10_000.0]
+KEY = "alice/c"
+
+
+async def test_old_turns_go_whole_and_what_is_left_can_be_used() -> None:
+    retention = Retention(seconds=100.0)
+    async with talking(says("a"), says("b"), says("c"), retention=retention) as talk:
+        talk.send("one")
+        await talk.done()
+        end = talk.conversation.log.head
+        await anyio.sleep(90.0)
+        talk.send("two")
+        await talk.done()
+        await talk.rig.committer.flush()
+        assert await talk.rig.directory.retain() == 0
+        assert talk.conversation.log.oldest == 1
+        await anyio.sleep(20.0)
+        await talk.rig.directory.retain()
+        await talk.rig.committer.flush()
+        log = talk.conversation.log
+        assert log.oldest == end + 1
+        assert (await talk.log())[0].seq == end + 1
+        meta = await talk.rig.store.meta(KEY)
+        assert meta is not None
+        assert meta.oldest == end + 1
+        assert (await talk.rig.store.read(KEY, 0, 10**6))[0].first == end + 1
+        talk.send("three")
+        await talk.done()
+        assert talk.said() == ["user: two", "assistant: b", "user: three"]
+
+
+async def test_beyond_its_size_the_oldest_turns_go() -> None:
+    retention = Retention(bytes=6_000)
+    scripts = [says("x" * 3_000)] * 5
+    async with talking(*scripts, retention=retention) as talk:
+        for _ in range(5):
+            talk.send()
+            await talk.done()
+            await talk.rig.committer.flush()
+            await talk.rig.directory.retain()
+        await talk.rig.committer.flush()
+        turns = [event for event in await talk.log() if kind(event) == "start"]
+        assert len(turns) == 2
+
+
+async def test_a_message_that_waits_or_is_being_answered_is_never_trimmed() -> None:
+    retention = Retention(seconds=1.0)
+    scripts: list[list[Step]] = [SLOW, SLOW, SLOW, says("d")]
+    async with talking(*scripts, retention=retention) as talk:
+        talk.send("one")
+        await settled()
+        talk.send("two")
+        talk.send("three")
+        for _ in range(20):
+            await anyio.sleep(1.0)
+            await talk.rig.directory.retain()
+        assert talk.said() == ["user: three"] or talk.said()[-1] == "user: three"
+        assert len(talk.provider.requests) == 3
+        for request in talk.provider.requests:
+            assert request.messages[-1]["role"] == "user"
+
+
+async def test_what_lay_idle_for_too_long_goes_and_what_is_in_use_does_not() -> None:
+    retention = Retention(seconds=100.0)
+    async with talking(says("a"), retention=retention) as talk:
+        for name in ("d", "e"):
+            await talk.rig.conversation(name)
+        await talk.rig.committer.flush()
+        await settled()
+        await anyio.sleep(101.0)
+        late = await talk.rig.conversation("e")
+        late.attach(FakeViewer(late, "c2"))
+        assert await talk.rig.directory.retain() == 1
+        assert await talk.rig.directory.find("alice/d") is None, "at once"
+        await talk.rig.committer.flush()
+        assert await talk.rig.store.meta("alice/d") is None
+        assert await talk.rig.store.meta("alice/e") is not None
+        assert await talk.rig.store.meta(KEY) is not None
+        assert await talk.rig.directory.retain() == 0
+
+
+async def test_what_was_used_while_idle_ones_were_sought_stays() -> None:
+    class Slow(FaultyStore):
+        async def idle(self, before: float, limit: int) -> list[str]:
+            found = await super().idle(before, limit)
+            await anyio.sleep(10.0)
+            return found
+
+    retention = Retention(seconds=100.0)
+    async with talking(says("a"), store=Slow(), retention=retention) as talk:
+        await talk.rig.conversation("d")
+        await talk.rig.committer.flush()
+        await settled()
+        await anyio.sleep(200.0)
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(talk.rig.directory.retain)
+            await anyio.sleep(1.0)
+            found = await talk.rig.conversation("d")
+            found.apply(Send(id="x", conversation="d", content="hi"), ALICE, None)
+            await until(lambda: found.turn is None)
+            await talk.rig.committer.flush()
+            await settled()
+            assert talk.rig.directory.loaded("alice/d") is None
+        await talk.rig.committer.flush()
+        assert await talk.rig.store.meta("alice/d") is not None
+
+
+async def test_what_is_neither_is_trimmed_when_it_is_loaded() -> None:
+    store = FaultyStore()
+    async with talking(says("a"), says("b"), store=store) as talk:
+        talk.send("one")
+        await talk.done()
+        await anyio.sleep(500.0)
+        talk.send("two")
+        await talk.done()
+        await talk.left()
+    clock, retention = VirtualClock(), Retention(seconds=100.0)
+    async with rig(ScriptedProvider(), store, clock=clock, retention=retention) as r:
+        assert clock.wall() >= EPOCH + 500.0
+        found = await r.conversation()
+        await r.committer.flush()
+        assert found.log.oldest > 1
+        assert found.state.last_turn >= found.log.oldest
