@@ -31,7 +31,7 @@ AnyCommand = TypeVar("AnyCommand", bound=Command)
 
 
 class Commands(ABC):
-    """Gives commands; every method returns the frame, whose `id` is new.
+    """Gives commands; every method but `again` returns a frame whose `id` is new.
 
     The same id travels again after a reconnect until the reply is there, which
     comes as a `Replied` with the same `command`.
@@ -184,6 +184,13 @@ class Commands(ABC):
     def refresh(self, token: str) -> Refresh:
         """Gives new credentials, to this connection and those that follow."""
         return self._submit(Refresh(id=self._new_id(), token=token))
+
+    def again(self, command: AnyCommand) -> AnyCommand:
+        """Gives a command once more, under its id, after a reply that was `retryable`.
+
+        What it was to do is done once, whether or not it had been done before.
+        """
+        return self._submit(command)
 
     def _new_id(self) -> str:
         self._count += 1

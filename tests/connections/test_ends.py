@@ -74,7 +74,7 @@ async def test_a_client_that_goes(code: int | None, told: int) -> None:
             client.wire.cut(code)
         assert counts.calls[-1] == ("closed", told)
         assert conversation._viewers == []
-        assert conversation.log._wakes == set()
+        assert not conversation.log._wakes
         assert client.wire.closed is None, "nobody is there to be told"
 
 
@@ -264,7 +264,7 @@ async def test_replies_that_waited_leave_no_subscription() -> None:
             client.say("configure", id="x", conversation="c", config={})
             await settle()
             assert len(conversation.log._wakes) == 2
-        assert conversation.log._wakes == set()
+        assert not conversation.log._wakes
 
 
 async def test_closing_does_not_wait_for_a_client_that_does_not_read() -> None:
@@ -337,7 +337,7 @@ async def test_cancelled_from_outside_it_is_dropped_and_leaves_nothing() -> None
         assert counts.calls[-1] == ("closed", 1006)
         assert conversation is not None
         assert conversation._viewers == []
-        assert conversation.log._wakes == set()
+        assert not conversation.log._wakes
         assert [line["event"] for line in lines][-1] == "connection_closed"
 
 

@@ -22,7 +22,7 @@ async def test_a_reply_waits_until_the_store_has_it() -> None:
         await journal.commit()
         await settle()
         assert d.got() == [{"re": "1"}]
-        assert journal.log._wakes == set(), "nothing is left behind"
+        assert not journal.log._wakes, "nothing is left behind"
         assert d.writer.gates.held == 0
 
 
@@ -113,7 +113,7 @@ async def test_clearing_leaves_no_subscription() -> None:
         await journal.commit()
         await settle()
         assert d.got() == []
-        assert journal.log._wakes == set()
+        assert not journal.log._wakes
 
 
 def filled(

@@ -315,5 +315,5 @@ async def test_nothing_is_left_behind() -> None:
             await client.ask("open", conversation="c")
             await client.ask("open", conversation="c")
             conversation = loaded(r)
-        assert conversation.log._wakes == set()
+        assert not conversation.log._wakes
         assert conversation._viewers == []

@@ -233,4 +233,4 @@ async def test_a_closed_view_sends_nothing_and_is_not_woken() -> None:
         with anyio.move_on_after(0.01):
             await settle()
         assert d.got() == []
-        assert journal.log._wakes == set()
+        assert not journal.log._wakes

@@ -172,7 +172,7 @@ async def test_waiting_until_something_is_stored() -> None:
         assert waited == [1]
         m.log.delete()
     assert waited == [1, 2]
-    assert m.log._wakes == {m._wake}, "nobody is left behind"
+    assert list(m.log._wakes) == [m._wake], "nobody is left behind"
 
 
 # What stays in memory

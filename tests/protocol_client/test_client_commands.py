@@ -181,3 +181,14 @@ def test_a_resumed_connection_says_so(wire: Wire) -> None:
     wire.client.disconnected(None, wire.now)
     wire.connect()
     assert wire.only(Connected).resumed
+
+
+def test_what_was_refused_for_now_is_given_again_under_its_id(online: Wire) -> None:
+    given = online.client.send("c", "hi")
+    online.refuse(given.id, "store_unavailable", retryable=True)
+    assert online.only(Replied).reply.error is not None
+    online.sent()
+    assert online.client.again(given) is given
+    assert [frame["id"] for frame in online.sent()] == [given.id]
+    online.receive_json(type="reply", re=given.id, ok=True, outcome="started")
+    assert online.only(Replied).command == given

@@ -170,6 +170,11 @@ class App(Driver):
         self.views.pop(name, None)
         self.taken.pop(name, None)
 
+    def _again(self, command: Command) -> None:
+        self.replies[command.id].pop()
+        self.client.again(command)
+        self.wake()
+
     def _give(self, command: Command) -> None:
         self.given.append(command)
         self.wake()
@@ -208,7 +213,12 @@ class App(Driver):
     def _replied(self, event: Replied) -> None:
         command, error = event.command, event.reply.error
         self.replies.setdefault(command.id, []).append(event.reply)
-        if not isinstance(command, Open) or error is None:
+        if error is None:
+            return
+        if not isinstance(command, Open):
+            if error.code == "store_unavailable":
+                # It may have been done: only the same id can tell.
+                self.after(1.0, lambda: self._again(command))
             return
         name = command.conversation
         assert name is not None, "the machine names every conversation"

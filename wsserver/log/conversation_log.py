@@ -85,7 +85,7 @@ class ConversationLog:
         self._dirty = dirty
         self._is_dirty = False
         self._snapshot = snapshot
-        self._wakes: set[Callable[[], None]] = set()
+        self._wakes: dict[Callable[[], None], None] = {}  # a set that keeps its order
 
     # Appending
 
@@ -176,11 +176,11 @@ class ConversationLog:
         A wake-up carries nothing and may come without cause. It must neither
         subscribe nor unsubscribe anybody.
         """
-        self._wakes.add(wake)
+        self._wakes[wake] = None
 
     def unsubscribe(self, wake: Callable[[], None]) -> None:
         """Undoes `subscribe`; harmless when it was not there."""
-        self._wakes.discard(wake)
+        self._wakes.pop(wake, None)
 
     def read(self, after: int, max_bytes: int) -> list[Entry] | None:
         """Returns visible entries from `after + 1` on, None if not in memory.
