@@ -13,7 +13,6 @@ from protocol.events import DoneEvent
 from tests.simulation.plan import make_plan
 from tests.simulation.world import play
 from wsserver.connections import views
-from wsserver.connections.fetcher import Fetcher
 from wsserver.connections.gates import Held
 from wsserver.connections.verdict import Verdict
 from wsserver.connections.viewer import View
@@ -132,17 +131,6 @@ def leaves_a_call_without_a_result(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(PromptFold, "messages", messages)
 
 
-def sends_a_block_again(patch: pytest.MonkeyPatch) -> None:
-    """What a view starves for is fetched twice."""
-    real = Fetcher.fetch
-
-    def fetch(fetcher: Fetcher, view: View) -> None:
-        real(fetcher, view)
-        real(fetcher, view)
-
-    patch.setattr(Fetcher, "fetch", fetch)
-
-
 PLANTS: list[Plant] = [
     loses_a_delta,
     says_done_twice,
@@ -156,7 +144,6 @@ PLANTS: list[Plant] = [
     settles_a_call_twice,
     speaks_after_an_interrupt,
     leaves_a_call_without_a_result,
-    sends_a_block_again,
 ]
 
 
