@@ -360,3 +360,20 @@ def test_a_deleted_log_tells_who_follows_it() -> None:
     m.log.unsubscribe(m._wake)
     m.log.delete()
     assert m.woken == 1
+
+
+async def test_what_is_on_its_way_to_the_store_is_not_there_yet() -> None:
+    """Not even where only the state or a receipt is: a log that left memory now
+    would be loaded without it."""
+    m = made()
+    await m.commit()
+    assert m.log.clean
+    m.log.touch()
+    write = m.log.take_write()
+    assert not m.log.clean
+    m.log.not_committed()
+    assert not m.log.clean
+    write = m.log.take_write()
+    await m.store.commit([write], 0.0)
+    m.log.committed(write)
+    assert m.log.clean

@@ -278,7 +278,7 @@ class ConversationLog:
     @property
     def clean(self) -> bool:
         """Whether the store has everything."""
-        return not self._is_dirty and self._committed == self.head
+        return self._settled == self.changes
 
     def take_write(self) -> Write:
         """Returns what the store lacks; changes nothing it could lose."""
