@@ -1,0 +1,150 @@
+"""The session cases of back-pressure and load, through real sockets, by their ids."""
+
+import statistics
+from collections import defaultdict
+from itertools import pairwise
+from pathlib import Path
+
+import anyio
+import pytest
+from websockets.asyncio.client import connect
+
+from tests.fakes.replies import streamed, text_events
+from tests.fakes.server import server
+from tests.fakes.upstream import FakeUpstream
+from tests.fakes.wire import Copy, Wire, wire
+from tests.whole.case import Case, begin, history, kinds
+
+FLOOD = {"model": "demo/long:tokens=40000,tokens_per_second=0"}
+
+
+async def gaps(case: Case, name: str) -> list[float]:
+    """Lets a model say a token each 10 ms; returns when they came, in seconds apart."""
+    case.script(streamed(text_events(*["w "] * 60), between_writes_s=0.01))
+    async with case.client() as client:
+        turn = await begin(client, name)
+        times: list[float] = []
+        while turn not in client.copies[name].dones:
+            count = len(client.copies[name].events)
+            await client.until(lambda: len(client.copies[name].events) > count)  # noqa: B023
+            times.append(anyio.current_time())
+    return [after - before for before, after in pairwise(times)]
+
+
+@pytest.mark.timeout(60)
+async def test_p02_slow_readers_delay_nobody(case: Case) -> None:
+    alone = await gaps(case, case.name())
+    async with case.client() as a, case.client() as b, case.client() as c:
+        for slow in (a, b, c):
+            name = case.name()
+            await slow.open(name, config=FLOOD)
+            slow.socket.transport.pause_reading()
+            await slow.send(type="send", id="s", conversation=name, content="go")
+        beside = await gaps(case, case.name())
+        for slow in (a, b, c):
+            slow.socket.transport.resume_reading()
+    assert statistics.median(beside) < 3 * statistics.median(alone) + 0.01
+    assert max(beside) < 0.5, "nobody waits for who does not read"
+
+
+async def test_p04_a_message_that_is_too_large(case: Case) -> None:
+    other, name = case.name(), case.name()
+    copies: dict[str, Copy] = defaultdict(Copy)
+    case.script(streamed(text_events(*["w "] * 40), between_writes_s=0.01))
+    async with case.client(copies) as client:
+        limit = client.welcome["limits"]["frame_bytes"]
+        turn = await begin(client, other)
+        await client.open(name)
+        reply = await client.command("send", conversation=name, content="x" * limit)
+        assert reply["error"]["code"] == "too_large"
+        assert (await client.done(other, turn))["status"] == "completed"
+        await client.send(
+            type="send", id="huge", conversation=name, content="x" * (17 * limit)
+        )
+        assert await client.closed() == 1009
+    async with case.client(copies) as client:
+        assert (await client.open(name))["outcome"] == "replay"
+        assert (await client.open(other))["outcome"] == "replay"
+
+
+async def test_p05_frames_stay_below_the_clients_limit(case: Case) -> None:
+    name = case.name()
+    async with case.client() as client:
+        for _ in range(3):
+            await client.done(name, await begin(client, name, **FLOOD))
+        turns = client.copies[name].texts
+        assert sum(len(text) for text in turns.values()) > 500_000
+    socket = await connect(
+        case.running.url,
+        subprotocols=["wsserver.v1"],  # type: ignore[list-item]
+        max_size=262_144,
+    )
+    reader = Wire(socket, defaultdict(Copy))
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(reader.read)
+        await reader.send(type="hello", protocol=1)
+        await reader.open(name)
+        await reader.until(lambda: len(reader.copies[name].dones) == 3)
+        assert reader.copies[name].texts == turns
+        await socket.close()
+
+
+@pytest.mark.parametrize("characters", [1_000, 10_000, 100_000])
+async def test_p10_bytes_are_linear_in_the_text(case: Case, characters: int) -> None:
+    name = case.name()
+    pieces = ["0123456789" * 5] * (characters // 50)
+    case.script(streamed(text_events(*pieces)))
+    async with case.client() as client:
+        await client.open(name)
+        before, frames = client.bytes, len(client.frames)
+        await client.done(name, await begin(client, name))
+        sent, frames = client.bytes - before, len(client.frames) - frames
+    assert sent <= 3 * characters + 200 * frames
+    assert sent <= 3 * characters + 200 * (len(pieces) + 10), "a frame a token, at most"
+
+
+@pytest.mark.timeout(60)
+async def test_p15_as_many_at_once_as_are_allowed(
+    upstream: FakeUpstream, tmp_path: Path
+) -> None:
+    count = 150
+    env = {
+        "OPENAI_BASE_URL": upstream.base_url,
+        "WSSERVER_MAX_ACTIVE_TURNS": str(count),
+        "WSSERVER_UPSTREAM_POOL_SIZE": str(count),
+        "WSSERVER_MAX_CONVERSATIONS": str(count),
+    }
+    upstream.script(streamed(text_events("at last"), before_body_s=2.0))
+    async with (
+        server("--store", "memory", folder=tmp_path, env=env) as running,
+        wire(running.url) as client,
+    ):
+        names = [f"c{number}" for number in range(count)]
+        for name in names:
+            await client.open(name)
+        began = anyio.current_time()
+        for name in names:
+            await client.send(type="send", id="s", conversation=name, content="go")
+        await upstream.wait_for_requests(count)
+        assert anyio.current_time() - began < 1.8, "none waits for another's end"
+        for name in names:
+            await client.until(lambda name=name: client.copies[name].dones)
+            (done,) = client.copies[name].dones.values()
+            assert done["status"] == "completed"
+
+
+async def test_p12_too_many_wait(case: Case) -> None:
+    name = case.name()
+    case.script(
+        streamed(text_events("w"), before_body_s=0.5), streamed(text_events("w"))
+    )
+    async with case.client() as client:
+        queued = client.welcome["limits"]["queued"]
+        await begin(client, name)
+        told: list[str] = []
+        for number in range(queued + 3):
+            reply = await client.command("send", conversation=name, content=f"{number}")
+            told.append(reply["outcome"] if reply["ok"] else reply["error"]["code"])
+        assert told == ["queued"] * queued + ["queue_full"] * 3
+        await client.until(lambda: len(client.copies[name].dones) == queued + 1)
+    assert kinds(await history(case, name)).count("message") == queued + 1
