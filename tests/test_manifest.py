@@ -1,11 +1,14 @@
 """Each promised behaviour names tests, and they are there."""
 
 import ast
+import re
 import tomllib
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from protocol.codes import CLOSES, ERRORS
 
 HERE = Path(__file__).parent
 CASES = {
@@ -37,6 +40,25 @@ def test_a_behaviour_has_its_tests(behaviour: dict[str, Any]) -> None:
         name, _, function = test.partition("::")
         assert (HERE / name).is_file(), test
         assert function in functions(HERE / name), test
+
+
+def test_every_code_is_a_behaviour() -> None:
+    ids = {behaviour["id"] for behaviour in BEHAVIOURS}
+    codes = {f"ERR-{code}" for code in ERRORS} | {f"CLOSE-{code:d}" for code in CLOSES}
+    assert codes <= ids, sorted(codes - ids)
+
+
+def test_a_case_that_is_played_is_in_its_behaviour() -> None:
+    """A test that is named after a case stands with it."""
+    played = {
+        (f"{kind.upper()}-{number}", f"whole/{path.name}::{function}")
+        for path in (HERE / "whole").glob("test_case_*.py")
+        for function in functions(path)
+        for kind, number in re.findall(r"(?<=_)([irtpl])(\d\d)(?=_)", function)
+    }
+    assert len(played) > 40
+    named = {(b["id"], test) for b in BEHAVIOURS for test in b.get("tests", [])}
+    assert played <= named, sorted(played - named)
 
 
 def test_every_known_case_is_a_behaviour_once() -> None:
