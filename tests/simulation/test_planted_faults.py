@@ -148,6 +148,7 @@ PLANTS: list[Plant] = [
 
 
 @pytest.mark.slow
+@pytest.mark.no_cover
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize("plant", PLANTS, ids=lambda plant: plant.__name__)
 def test_it_is_seen(plant: Plant, monkeypatch: pytest.MonkeyPatch) -> None:
