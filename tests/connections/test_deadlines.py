@@ -191,3 +191,20 @@ def test_never_closed_early(steps: list[tuple[float, bool, bool, bool]]) -> None
     elif last.close is CloseCode.SLOW:
         assert at(when).buffered
         assert at(when - 29.9).drained_bytes == at(when).drained_bytes
+
+
+@given(start=st.floats(0, 1e6), moved=st.floats(0, 20))
+def test_it_never_looks_again_at_once(start: float, moved: float) -> None:
+    deadlines = Deadlines(SETTINGS, start)
+    deadlines.heard()
+    deadlines.greeted(start)
+
+    def at(now: float) -> Pulse:
+        drained = int(now >= start + moved)
+        left = start + 300.0 - now
+        return pulse(
+            received_bytes=int(now), drained_bytes=drained, due=True, expires_in=left
+        )
+
+    log = play(deadlines, at, start + 1000, start)
+    assert log[-1][1].close is not None

@@ -10,6 +10,9 @@ from msgspec import Struct
 from protocol.codes import CloseCode
 from wsserver.connections.settings import ConnectionSettings
 
+LEAST_WAIT_SECONDS = 0.001
+"""What is left of credentials is told by another clock: it may round to nothing."""
+
 
 class Pulse(Struct, frozen=True, kw_only=True, gc=False):
     """How a connection is at one moment.
@@ -81,9 +84,9 @@ class Deadlines:
         self._observe(now, pulse)
         if now >= self._hello_at:
             return Due(close=CloseCode.NO_HELLO)
-        if now - self._moved_at >= settings.slow_after_seconds:
+        if now >= self._moved_at + settings.slow_after_seconds:
             return Due(close=CloseCode.SLOW)
-        if now - self._alive_at >= settings.dead_after_seconds:
+        if now >= self._alive_at + settings.dead_after_seconds:
             return Due(close=CloseCode.DEAD)
         expires_in = inf if pulse.expires_in is None else pulse.expires_in
         if expires_in <= 0:
@@ -94,14 +97,15 @@ class Deadlines:
         if heartbeat:
             self._heartbeat_at = now + settings.heartbeat_seconds
         notice_in = expires_in - settings.expiry_notice_seconds
+        changes_in = expires_in if self._warned else notice_in
         return Due(
             heartbeat=heartbeat,
             expiring=expiring,
             check_at=min(
                 self._hello_at,
                 self._heartbeat_at,
-                now + self._look_again_seconds(now, pulse),
-                now + (expires_in if self._warned else notice_in),
+                self._look_again_at(now, pulse),
+                now + max(changes_in, LEAST_WAIT_SECONDS),
             ),
         )
 
@@ -117,11 +121,11 @@ class Deadlines:
         self._drained = max(self._drained, pulse.drained_bytes)
         self._was_buffered = pulse.buffered
 
-    def _look_again_seconds(self, now: float, pulse: Pulse) -> float:
+    def _look_again_at(self, now: float, pulse: Pulse) -> float:
         slow, dead = (
             self._settings.slow_after_seconds,
             self._settings.dead_after_seconds,
         )
         if pulse.buffered or pulse.due:
-            return min(slow / 16, dead / 4, self._moved_at + slow - now)
-        return min(slow / 4, dead / 4)
+            return min(now + min(slow / 16, dead / 4), self._moved_at + slow)
+        return now + min(slow / 4, dead / 4)
