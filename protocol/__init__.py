@@ -69,11 +69,11 @@ from protocol.control import (
     ErrorFrame,
     Goaway,
     Heartbeat,
-    Phase,
     Pong,
     Reply,
     ToolRequest,
     Waiting,
+    WaitingPhase,
     Welcome,
 )
 from protocol.events import (
@@ -176,7 +176,6 @@ __all__ = [
     "NamedTool",
     "Open",
     "Part",
-    "Phase",
     "Ping",
     "Policy",
     "Pong",
@@ -212,6 +211,7 @@ __all__ = [
     "UnknownFrame",
     "UsageEvent",
     "Waiting",
+    "WaitingPhase",
     "Welcome",
     "advice",
     "decode_command",

@@ -7,10 +7,7 @@ from msgspec import UNSET, Struct, UnsetType
 from protocol.content import ErrorBody, Limits, ServerInfo
 from protocol.ids import Id, Ms, Seq, Timestamp
 
-Phase = Literal[
-    "queued", "connecting", "waiting_headers", "waiting_first_token",
-    "retry_wait", "streaming", "waiting_tools",
-]  # fmt: skip
+WaitingPhase = Literal["connecting", "waiting_first_token", "retry_wait"]
 
 
 class Control(Struct, frozen=True, kw_only=True, tag_field="type", omit_defaults=True):
@@ -94,11 +91,17 @@ class CaughtUp(Control, frozen=True, kw_only=True, omit_defaults=True, tag="caug
 
 
 class Waiting(Control, frozen=True, kw_only=True, omit_defaults=True, tag="waiting"):
-    """The turn has no token yet; sent each 10 s."""
+    """The turn has no token yet; sent each 10 s.
+
+    Attributes:
+        phase: `connecting`: the upstream has not answered the request.
+            `waiting_first_token`: it has, and says nothing yet. `retry_wait`: it
+            failed, and is asked again in a moment.
+    """
 
     conversation: Id
     turn: Seq
-    phase: Phase
+    phase: WaitingPhase
     elapsed_ms: Ms
 
 

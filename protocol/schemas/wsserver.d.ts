@@ -677,7 +677,8 @@ export interface Waiting {
   conversation: string;
   /** A number in a log. */
   turn: number;
-  phase: "connecting" | "queued" | "retry_wait" | "streaming" | "waiting_first_token" | "waiting_headers" | "waiting_tools";
+  /** `connecting`: the upstream has not answered the request. `waiting_first_token`: it has, and says nothing yet. `retry_wait`: it failed, and is asked again in a moment. */
+  phase: "connecting" | "retry_wait" | "waiting_first_token";
   /** Milliseconds. */
   elapsed_ms: number;
 }

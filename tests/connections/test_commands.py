@@ -121,7 +121,7 @@ async def test_foreign_and_unknown_conversations_answer_alike(
     command: dict[str, Any],
 ) -> None:
     async with server() as r, connected(r) as client:
-        theirs = await r.directory.create(ALICE.key("theirs"), None, ALICE)
+        theirs, _ = await r.directory.create(ALICE.key("theirs"), None, ALICE)
         theirs.log.append_text("delta", 1, "secret")
         answers = []
         for name in ("theirs", "unknown"):

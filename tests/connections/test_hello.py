@@ -6,6 +6,7 @@ import msgspec
 import pytest
 import structlog
 
+from tests.connections.journal import settle
 from tests.connections.wire import LIMITS, SETTINGS, Tokens, connected
 from tests.fakes.rig import ALICE, rig
 from tests.fakes.scripted import ScriptedProvider, says
@@ -172,3 +173,13 @@ async def test_an_authority_that_fails_costs_its_connection_only() -> None:
                 assert (await other.ask("open", conversation="c"))["ok"]
     assert "secret" not in str(lines)
     assert {line["event"] for line in lines} >= {"unforeseen", "connection_closed"}
+
+
+async def test_who_says_hello_while_the_server_goes_away_is_welcomed_and_told() -> None:
+    async with rig(ScriptedProvider([])) as r, connected(r, hello=False) as client:
+        client.connection.goaway(deadline_ms=9, reconnect_after_ms=7, reason="restart")
+        await settle()
+        assert not client.wire.frames, "nothing comes before the welcome"
+        assert (await client.hello())["type"] == "welcome"
+        goaway = await client.frame()
+        assert (goaway["type"], goaway["reconnect_after_ms"]) == ("goaway", 7)

@@ -85,6 +85,15 @@ def test_neighbours_of_one_kind_are_joined() -> None:
     ]
 
 
+def test_unmerged_what_is_hidden_is_one_skip_and_all_else_a_frame_of_its_own() -> None:
+    entries = [*words(2, 1), *compact(words(3, 3, kind="tool_delta")), *words(2, 6)]
+    _, frames = show(lens(frames=True), entries, 0)
+    assert [(first, seq) for _, first, seq, _ in brief(frames)] == [
+        (1, 1), (2, 2), (3, 5), (6, 6), (7, 7),
+    ]  # fmt: skip
+    assert frames[2]["type"] == "skip"
+
+
 def test_neighbours_of_different_turns_and_calls_are_not_joined() -> None:
     entries = [
         *words(1, 1, turn=1),

@@ -9,6 +9,7 @@ import pytest
 from protocol.commands import Send
 from tests.connections.journal import Disk, numbers, settle, text
 from tests.connections.wire import SETTINGS, connected
+from tests.fakes.faulty import FaultyStore
 from tests.fakes.rig import ALICE, Rig, done, rig
 from tests.fakes.scripted import ScriptedProvider, says
 from wsserver.auth.open import LOCAL
@@ -25,7 +26,7 @@ def server(**members: Any) -> Any:
 async def known(r: Rig, name: str = "c") -> Conversation:
     """Makes a conversation with one finished turn."""
     key = LOCAL.key(name)
-    conversation = await r.directory.create(key, None, LOCAL)
+    conversation, _ = await r.directory.create(key, None, LOCAL)
     command = Send(id="s1", conversation=name, content="hi")
     conversation.apply(command, LOCAL, None)
     await done(conversation)
@@ -70,6 +71,18 @@ async def test_a_new_conversation_under_a_name_of_ours() -> None:
         assert first["outcome"] == second["outcome"] == "created"
         assert first["conversation"] != second["conversation"]
         assert len(first["conversation"]) >= 16
+
+
+async def test_of_two_who_make_one_at_once_one_is_told_that_it_did() -> None:
+    async with (
+        rig(ScriptedProvider([]), FaultyStore()) as r,
+        connected(r) as client,
+        connected(r, name="conn2") as other,
+    ):
+        for each in (client, other):
+            each.say("open", id="o", conversation="c")
+        outcomes = [(await each.frame("reply"))["outcome"] for each in (client, other)]
+        assert sorted(outcomes) == ["created", "replay"]
 
 
 async def test_a_config_is_applied_where_it_is_new_and_ignored_elsewhere() -> None:
@@ -302,7 +315,7 @@ async def test_numbers_by_themselves_and_tool_deltas_on_request() -> None:
 
 async def test_one_conversation_is_read_through_its_own_space_only() -> None:
     async with server() as r, connected(r) as client:
-        theirs = await r.directory.create(ALICE.key("c"), None, ALICE)
+        theirs, _ = await r.directory.create(ALICE.key("c"), None, ALICE)
         theirs.log.append_text("delta", 1, "secret")
         reply = await client.ask("open", conversation="c")
         assert (reply["outcome"], reply["head"]) == ("created", 0)

@@ -103,7 +103,7 @@ class Rig:
     async def conversation(self, name: str = "c") -> Conversation:
         key = ALICE.key(name)
         found = await self.directory.find(key)
-        return found or await self.directory.create(key, None, ALICE)
+        return found or (await self.directory.create(key, None, ALICE))[0]
 
 
 @asynccontextmanager

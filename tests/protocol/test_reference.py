@@ -77,7 +77,7 @@ def test_every_frame_and_member_is_named() -> None:
     "values",
     [
         events.Status, events.Reason, events.ToolStatus, commands.Policy,
-        commands.Keep, control.Phase,
+        commands.Keep, control.WaitingPhase,
     ],
 )  # fmt: skip
 def test_every_closed_value_is_named(values: object) -> None:

@@ -1,6 +1,7 @@
 """Retention: whole turns go, and what is needed stays."""
 
 import anyio
+import pytest
 
 from protocol.commands import Send
 from tests.fakes.faulty import FaultyStore
@@ -8,6 +9,7 @@ from tests.fakes.rig import ALICE, FakeViewer, rig
 from tests.fakes.scripted import ScriptedProvider, Step, says
 from tests.turns.talk import EPOCH, VirtualClock, kind, settled, talking, until
 from wsserver.engine.model import Finished, Text
+from wsserver.turns.errors import CommandError
 from wsserver.turns.retention import Retention
 
 SLOW: list[Step] = [[Text("a")], 5.0, [Finished(reason="stop")]]
@@ -40,6 +42,23 @@ async def test_old_turns_go_whole_and_what_is_left_can_be_used() -> None:
         talk.send("three")
         await talk.done()
         assert talk.said() == ["user: two", "assistant: b", "user: three"]
+
+
+async def test_a_fork_of_what_is_not_kept_any_more_is_refused() -> None:
+    async with talking(says("a"), retention=Retention(seconds=1.0)) as talk:
+        talk.send("one")
+        await talk.done()
+        end = talk.conversation.log.head
+        talk.send("two")
+        await talk.done()
+        talk.conversation.log.trim(end)
+        for through in (1, end):
+            with pytest.raises(CommandError) as refused:
+                await talk.fork(through)
+            assert refused.value.body.param == "$.through"
+            assert f"begins with {end + 1}" in refused.value.body.message
+        assert (await talk.fork(0)).outcome == "created"
+        assert (await talk.fork(end + 1)).outcome == "created"
 
 
 async def test_beyond_its_size_the_oldest_turns_go() -> None:

@@ -1,5 +1,6 @@
 """A turn from its message to its one `done`, as the log tells it."""
 
+import asyncio
 from typing import Any
 
 import anyio
@@ -124,6 +125,20 @@ async def test_a_provider_that_raises_ends_the_turn_as_internal() -> None:
         error = (await events(conversation))[-2]
         assert error.code == "internal"
         assert "secret" not in error.message
+
+
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+async def test_a_provider_that_cancels_itself_ends_the_turn_as_internal() -> None:
+    class Broken(ScriptedProvider):
+        def stream(self, request: Any) -> Any:
+            raise asyncio.CancelledError
+
+    async with rig(Broken([])) as r:
+        conversation, viewer = await opened(r)
+        send(conversation, viewer)
+        with anyio.fail_after(1.0):
+            assert (await done(conversation)).status == "failed"
+        assert (await events(conversation))[-2].code == "internal"
 
 
 @pytest.mark.parametrize(

@@ -86,6 +86,7 @@ class Connection:
         self._code: int | None = None
         self._reason = ""
         self._by_peer = False
+        self._goaway: bytes | None = None
         self._look = anyio.Event()
         self._deadlines = Deadlines(settings, anyio.current_time())
         self._session = Session(connection, handshake, authority, quotas, wall)
@@ -147,13 +148,15 @@ class Connection:
                     await self._leave()
 
     def goaway(self, *, deadline_ms: int, reconnect_after_ms: int, reason: str) -> None:
-        """Tells the client that the server goes away."""
+        """Tells the client that the server goes away, once it was welcomed."""
         frame = Goaway(
             deadline_ms=deadline_ms,
             reconnect_after_ms=reconnect_after_ms,
             reason=reason,
         )
-        self._writer.push(encode(frame))
+        self._goaway = encode(frame)
+        if self._session.greeted:
+            self._writer.push(self._goaway)
 
     def lags(self) -> list[int]:
         """Returns of each open conversation how many numbers were not sent yet."""
@@ -233,6 +236,8 @@ class Connection:
             features=list(settings.features),
         )
         self._writer.push(encode(welcome))
+        if self._goaway is not None:
+            self._writer.push(self._goaway)
         self._look.set()
 
     def _refreshed(self) -> None:

@@ -187,8 +187,9 @@ class Dispatch:
             if not self._session.may("create", name):
                 raise _unknown("and these credentials do not allow making one")
             key, principal = self._key(name), self._session.principal
-            conversation = await self._directory.create(key, frame.config, principal)
-            created = True
+            conversation, created = await self._directory.create(
+                key, frame.config, principal
+            )
         with conversation.held():
             await conversation.log.until_kept()
             if conversation.deleted:

@@ -4,7 +4,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from protocol.control import Phase
+from protocol.control import WaitingPhase
 from protocol.events import Event
 
 
@@ -42,7 +42,7 @@ class AskTool(Struct, frozen=True):
 class ShowWaiting(Struct, frozen=True):
     """Tell all viewers that there is no token yet."""
 
-    phase: Phase
+    phase: WaitingPhase
     elapsed_ms: int
 
 

@@ -17,7 +17,6 @@ from typing import Any, Literal
 import orjson
 
 from protocol.content import Tool
-from protocol.control import Phase
 from protocol.events import CutEvent, Reason, TakeoverEvent
 from wsserver.engine import ending
 from wsserver.engine.actions import (
@@ -46,6 +45,11 @@ from wsserver.engine.retry import next_attempt
 from wsserver.engine.timing import Stopwatch
 from wsserver.engine.tools import LONGEST_NAME, Batch, Settling
 from wsserver.engine.usage import Tally
+
+Phase = Literal[
+    "connecting", "waiting_first_token", "streaming", "retry_wait", "waiting_tools",
+    "stopping", "ended",
+]  # fmt: skip
 
 _KINDS: dict[type, str] = {Text: "delta", Reasoning: "reasoning", Refusal: "refusal"}
 
@@ -80,7 +84,7 @@ class Turn:
             accepted_at: When its message was in the log, on the clock of `now`.
             now: When it starts.
         """
-        self.phase: Phase | Literal["stopping", "ended"] = "connecting"
+        self.phase: Phase = "connecting"
         self.calling = False
         self.stopped_in = ""
         self._limits = limits
@@ -285,10 +289,13 @@ class Turn:
     # Inside
 
     def _show_waiting(self, now: float) -> list[Action]:
-        assert self.phase not in ("stopping", "ended"), "nothing is due any more"
+        phase = self.phase
+        assert phase in ("connecting", "waiting_first_token", "retry_wait"), (
+            "it is due in no other"
+        )
         self._deadlines.shown_waiting(now)
         elapsed = int((now - self._waiting_since) * 1000)
-        return [ShowWaiting(self.phase, elapsed)]
+        return [ShowWaiting(phase, elapsed)]
 
     def _text(
         self, actions: list[Action], kind: str, texts: list[str], now: float

@@ -98,8 +98,11 @@ class Directory:
 
     async def create(
         self, key: str, config: Config | None, principal: Principal
-    ) -> Conversation:
+    ) -> tuple[Conversation, bool]:
         """Makes a conversation; if it was made meanwhile, returns that one.
+
+        Returns:
+            The conversation, and whether this call made it.
 
         Raises:
             CommandError: The settings are refused, or the store is failing.
@@ -109,14 +112,14 @@ class Directory:
         check_change(config or Config(), self._services)
         found = await self.find(key)
         if found is not None:
-            return found
+            return found, False
         check_open(self._services)  # it may fail by now, and half made is not made
         log.info("conversation_created", key=key, by=principal.name)
         made = self._new(key, ConversationState())
         if config is not None:
             made.configure("config", config)
         made.log.touch()
-        return made
+        return made, True
 
     async def fork(
         self, source: Conversation, command: Fork, principal: Principal
@@ -147,6 +150,13 @@ class Directory:
                     "bad_frame",
                     f"There is already a conversation {name!r}; choose another id.",
                     param="$.new",
+                )
+            if 0 < command.through < source.log.oldest:
+                raise refusal(
+                    "bad_frame",
+                    f"{command.through} is not kept any more; the log begins with"
+                    f" {source.log.oldest}.",
+                    param="$.through",
                 )
             through = end_of_turn(entries, command.through)
             if through is None:

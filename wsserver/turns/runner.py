@@ -5,6 +5,7 @@ turn. The runner is told synchronously of what happens elsewhere (an interrupt, 
 result, a viewer that leaves) and performs the machine's actions at once.
 """
 
+import math
 from collections.abc import Sequence
 from typing import Protocol
 
@@ -22,6 +23,8 @@ from wsserver.engine.model import (
 from wsserver.engine.turn import Turn
 from wsserver.log.store import StoreError
 from wsserver.turns.services import Services, Target
+
+_PROVIDER_FAILED = "The server failed while it called the model."
 
 log = structlog.get_logger(__name__)
 
@@ -103,12 +106,18 @@ class TurnRunner:
             self._feed([Finished(reason="incomplete")])
         except UpstreamError as error:
             self._refused(error.failure)
+        except anyio.get_cancelled_exc_class():
+            if anyio.current_effective_deadline() == -math.inf:
+                raise
+            # It is none of ours. Passed on, it would end this task but not the turn.
+            log.warning("provider_cancelled_itself")
+            self._fail("internal", _PROVIDER_FAILED)
         except StoreError:
             self._fail("store_unavailable", "The log can't be read at the moment.")
         except Exception:
             # The one boundary around providers, which may be anybody's code.
             log.exception("provider_failed")
-            self._fail("internal", "The server failed while it called the model.")
+            self._fail("internal", _PROVIDER_FAILED)
 
     def _feed(self, events: Sequence[ModelEvent]) -> None:
         """Gives the machine what one read held; after its end, nothing."""

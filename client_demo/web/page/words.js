@@ -14,13 +14,9 @@ const REASONS = {
 };
 
 const PHASES = {
-  queued: "queued",
   connecting: "connecting to the model",
-  waiting_headers: "waiting for the model",
   waiting_first_token: "waiting for the first token",
   retry_wait: "the model is busy, trying again",
-  streaming: "writing",
-  waiting_tools: "waiting for tools",
 };
 
 const CLOSES = {
