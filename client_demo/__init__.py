@@ -12,11 +12,11 @@ from client_demo.errors import (
     StoppedError,
     TurnError,
 )
-from client_demo.tools import ClientTool, tool
+from client_demo.tools import ClientTool, ToolContext, tool
 from client_demo.turn import Turn
 
 __all__ = [
     "Chat", "Client", "ClientError", "ClientTool", "CodedError", "CommandError",
     "ConversationResetError", "IncompleteAnswerError", "NotConnectedError",
-    "StoppedError", "Turn", "TurnError", "connect", "tool",
+    "StoppedError", "ToolContext", "Turn", "TurnError", "connect", "tool",
 ]  # fmt: skip

@@ -2,6 +2,7 @@
 
 import sys
 from functools import partial
+from pathlib import Path
 from typing import Annotated
 
 import anyio
@@ -81,6 +82,33 @@ def chat(
             )
         )
     )  # fmt: skip
+
+
+@app.command()
+def agent(
+    task: Annotated[str, typer.Argument(help="What to do.")],
+    folder: Annotated[
+        Path,
+        typer.Option(exists=True, file_okay=False, help="Where the files are."),
+    ] = Path(),
+    url: Url = DEFAULT_URL,
+    token: Token = None,
+    model: Model = None,
+) -> None:
+    """Let a model read a folder, and write a note there if you agree.
+
+    The example of an agent: its tools list, search and read the files. Exits as
+    `ask` does.
+    """
+    from client_demo.agent_terminal import run
+
+    raise typer.Exit(
+        anyio.run(
+            partial(
+                run, task, folder=folder, url=_checked(url), token=token, model=model
+            )
+        )
+    )
 
 
 @app.command()

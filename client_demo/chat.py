@@ -8,6 +8,7 @@ from client_demo.feed import TurnFeed
 from client_demo.session import Session
 from client_demo.turn import Turn
 from protocol.client import ClientProtocol
+from protocol.client_events import Cursor
 from protocol.commands import Interrupt, Keep, Policy, Send
 from protocol.content import Config, Content
 from protocol.control import Reply
@@ -37,6 +38,11 @@ class Chat:
         Another object after the server had to begin the log anew.
         """
         return self._conversation.view
+
+    @property
+    def cursor(self) -> Cursor | None:
+        """Where it stands: epoch and last number; None before the first open."""
+        return self._session.machine.cursor(self.conversation)
 
     def send(
         self,

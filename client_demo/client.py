@@ -92,7 +92,8 @@ class Client:
             conversation: Its id; None for a new one.
             model: Which model answers.
             instructions: The system prompt.
-            tools: Async functions that the model may call and this client runs.
+            tools: Functions, async or plain, that the model may call and this
+                client runs.
             params: For the model, such as `temperature`.
             config: Settings beyond these; the others take precedence.
             view: `frames` never joins pieces of text.
@@ -141,6 +142,13 @@ class Client:
     async def run(self) -> None:
         """Drives the connection until it is cancelled or the server ends it."""
         await self._driver.run(self._session.handle)
+
+    def drop(self) -> None:
+        """Cuts the connection without a word, as a tunnel does, to see what happens.
+
+        The client notices, connects again and goes on where it was.
+        """
+        self._driver.drop()
 
     async def refresh(self, token: str) -> None:
         """Gives new credentials of the same principal, for now and reconnects.

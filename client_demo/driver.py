@@ -94,8 +94,8 @@ class Driver:
             while events := self._machine.events():
                 for event in events:
                     self._handle(event)
-                    if isinstance(event, DropConnection) and self._socket is not None:
-                        self._socket.transport.abort()
+                    if isinstance(event, DropConnection):
+                        self.drop()
         finally:
             self._flushing = False
         frames = self._machine.data_to_send()
@@ -105,6 +105,11 @@ class Driver:
         due = self._machine.next_timer()
         if due is not None and (self._armed is None or due < self._armed):
             self._rearmed.set()
+
+    def drop(self) -> None:
+        """Cuts the connection without a word, as a network does; it is made anew."""
+        if self._socket is not None:
+            self._socket.transport.abort()
 
     async def _connection(self) -> None:
         """One connection from dialling to its end."""

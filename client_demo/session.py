@@ -85,7 +85,7 @@ class Session:
             notify: Told what an application may want to show.
         """
         self.machine = machine
-        self.tools = ToolRunner(task_group, self._answer)
+        self.tools = ToolRunner(task_group, self._answer, self._progress)
         self.stopped: ClientError | None = None
         self._flush = flush
         self._notify = notify
@@ -212,6 +212,10 @@ class Session:
         settle = self._waiting.pop(reply.re, None)
         if settle is not None:
             settle(reply if reply.ok else command_error(reply.error or _NO_ERROR))
+
+    def _progress(self, request: ToolRequest) -> None:
+        self.machine.tool_progress(request.conversation, request.call)
+        self._flush()
 
     def _answer(self, request: ToolRequest, outcome: Output | Fault) -> None:
         """Sends a tool's result; one that is refused becomes an error result."""

@@ -1,29 +1,35 @@
 """Runs the tools that the server asks this client for, each in a task of its own."""
 
 from collections.abc import Callable
+from functools import partial
 
 import anyio
 from anyio.abc import TaskGroup
 
-from client_demo.tools import ClientTool, Fault, Output
+from client_demo.tools import ClientTool, Fault, Output, ToolContext
 from protocol.control import ToolRequest
 from protocol.events import ToolResultEvent
 
 Answer = Callable[[ToolRequest, Output | Fault], None]
+Progress = Callable[[ToolRequest], None]
 
 
 class ToolRunner:
     """Starts a tool on a request and stops it when its call is settled elsewhere."""
 
-    def __init__(self, task_group: TaskGroup, answer: Answer) -> None:
+    def __init__(
+        self, task_group: TaskGroup, answer: Answer, progress: Progress
+    ) -> None:
         """Takes what outlives it.
 
         Args:
             task_group: Where the tools run.
             answer: Told what a tool gave; not called for one that was stopped.
+            progress: Told that a tool still works.
         """
         self._task_group = task_group
         self._answer = answer
+        self._progress = progress
         self._tools: dict[str, dict[str, ClientTool]] = {}
         self._scopes: dict[tuple[str, str], anyio.CancelScope] = {}
 
@@ -53,8 +59,9 @@ class ToolRunner:
         self, tool: ClientTool, request: ToolRequest, scope: anyio.CancelScope
     ) -> None:
         outcome: Output | Fault | None = None
+        context = ToolContext(request, partial(self._progress, request))
         with scope:
-            outcome = await tool.run(request.arguments)
+            outcome = await tool.run(request.arguments, context)
         del self._scopes[request.conversation, request.call]
         if outcome is not None:
             self._answer(request, outcome)

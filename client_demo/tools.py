@@ -1,23 +1,32 @@
-"""Async functions as tools: their signature is the schema, their result the output.
+"""Functions as tools: their signature is the schema, their result the output.
 
     @tool
     async def weather(city: str, unit: Literal["c", "f"] = "c") -> str:
         "Tells the weather."
 
-This is the boundary to the application's code: whatever a function raises
-becomes an error result that the model reads.
+A plain function (`def`) runs in a thread of its own, so it may block. This is the
+boundary to the application's code: whatever a function raises becomes an error
+result that the model reads.
 """
 
 import inspect
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
+from functools import partial
+from threading import get_ident
 from typing import Any, get_type_hints, overload
 
 import msgspec
+from anyio import from_thread, to_thread
 from msgspec import NODEFAULT, UNSET, Struct, UnsetType
 
 from protocol.content import Tool
+from protocol.control import ToolRequest
 
-Handler = Callable[..., Awaitable[Any]]
+Handler = Callable[..., Any]
+"""An async function, or a plain one."""
+
+
+_NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 
 
 class Output(Struct, frozen=True, kw_only=True):
@@ -32,8 +41,37 @@ class Fault(Struct, frozen=True, kw_only=True):
     message: str
 
 
+class ToolContext:
+    """What a tool may know of its call; for a parameter with this annotation.
+
+    Attributes:
+        conversation: Which one it belongs to.
+        turn: The turn that asked.
+        call: The server's id of the call.
+        redelivered: It was asked for before, over a connection that went away.
+    """
+
+    def __init__(self, request: ToolRequest, progress: Callable[[], None]) -> None:
+        self.conversation = request.conversation
+        self.turn = request.turn
+        self.call = request.call
+        self.redelivered = request.redelivered
+        self._progress = progress
+        self._loop_thread = get_ident()
+
+    def progress(self) -> None:
+        """Says that the tool still works: its deadline begins anew.
+
+        Up to the server's ceiling for one call. Void while there is no connection.
+        """
+        if get_ident() == self._loop_thread:
+            self._progress()
+        else:
+            from_thread.run_sync(self._progress)
+
+
 class ClientTool:
-    """A tool that this client runs.
+    """A tool that this client runs; `tool` makes it.
 
     Attributes:
         declaration: What the server and the model are told.
@@ -43,7 +81,8 @@ class ClientTool:
         self, handler: Handler, *, name: str | None, timeout_s: float | UnsetType | None
     ) -> None:
         self._handler = handler
-        self._arguments = _arguments_of(handler)
+        self._is_async = inspect.iscoroutinefunction(handler)
+        self._arguments, self._context = _arguments_of(handler)
         self.declaration = Tool(
             name=name or handler.__name__,
             description=inspect.getdoc(handler) or "",
@@ -56,22 +95,41 @@ class ClientTool:
         """What the model calls it by."""
         return self.declaration.name
 
-    async def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Calls the function as if it were not a tool."""
-        return await self._handler(*args, **kwargs)
+        return self._handler(*args, **kwargs)
 
-    async def run(self, arguments: Any) -> Output | Fault:
-        """Runs it on the model's arguments; raises nothing but cancellation."""
+    async def run(self, arguments: Any, context: ToolContext) -> Output | Fault:
+        """Runs it on the model's arguments; raises nothing but cancellation.
+
+        Of a plain function that is cancelled nobody waits for the end.
+        """
         try:
             given = msgspec.convert(arguments, self._arguments)
-            output = await self._handler(**msgspec.structs.asdict(given))
+            named = {name: getattr(given, name) for name in given.__struct_fields__}
+            if self._context is not None:
+                named[self._context] = context
+            output = await self._call(named)
             return Output(output=msgspec.to_builtins(output))
         except Exception as error:  # noqa: BLE001 (the boundary to the application)
             return Fault(message=f"{type(error).__name__}: {error}")
 
+    async def _call(self, named: dict[str, Any]) -> Any:
+        if self._is_async:
+            return await self._handler(**named)
+        return await to_thread.run_sync(
+            partial(self._handler, **named), abandon_on_cancel=True
+        )
+
 
 @overload
-def tool(handler: Handler, /) -> ClientTool: ...
+def tool(
+    handler: Handler,
+    /,
+    *,
+    name: str | None = None,
+    timeout_s: float | UnsetType | None = UNSET,
+) -> ClientTool: ...
 @overload
 def tool(
     *, name: str | None = None, timeout_s: float | UnsetType | None = UNSET
@@ -83,30 +141,41 @@ def tool(
     name: str | None = None,
     timeout_s: float | UnsetType | None = UNSET,
 ) -> ClientTool | Callable[[Handler], ClientTool]:
-    """Makes a tool of an async function, as a decorator.
+    """Makes a tool of a function, as a decorator.
 
     Args:
-        handler: Takes the arguments by name; annotated with types of JSON.
+        handler: Takes the arguments by name; annotated with types of JSON. A
+            parameter of the type `ToolContext` is given by the client.
         name: None takes the function's.
         timeout_s: Seconds until the server gives a call up; None waits up to the
             server's ceiling; absent takes the server's default.
     """
-    if handler is not None:
+
+    def make(handler: Handler) -> ClientTool:
         return ClientTool(handler, name=name, timeout_s=timeout_s)
-    return lambda made: ClientTool(made, name=name, timeout_s=timeout_s)
+
+    return make if handler is None else make(handler)
 
 
-def _arguments_of(handler: Handler) -> type[Struct]:
+def _arguments_of(handler: Handler) -> tuple[type[Struct], str | None]:
+    """Returns what the model gives, and the name of what the client gives."""
     hints = get_type_hints(handler, include_extras=True)
-    fields = [
-        (
-            name,
-            hints.get(name, Any),
-            NODEFAULT if parameter.default is parameter.empty else parameter.default,
+    fields: list[tuple[str, Any, Any]] = []
+    context: str | None = None
+    for name, parameter in inspect.signature(handler).parameters.items():
+        if hints.get(name) is ToolContext:
+            context = name
+            continue
+        if parameter.kind not in _NAMED:
+            raise TypeError(
+                f"{handler!r} can't be a tool: {parameter} has no name that the model"
+                " could give it by"
+            )
+        default = (
+            NODEFAULT if parameter.default is parameter.empty else parameter.default
         )
-        for name, parameter in inspect.signature(handler).parameters.items()
-    ]
-    return msgspec.defstruct("Arguments", fields, kw_only=True)
+        fields.append((name, hints.get(name, Any), default))
+    return msgspec.defstruct("Arguments", fields, kw_only=True), context
 
 
 def _schema_of(arguments: type[Struct]) -> dict[str, Any]:

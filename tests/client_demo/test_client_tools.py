@@ -7,7 +7,8 @@ import pytest
 from msgspec import Meta, Struct
 
 from client_demo import Client, connect, tool
-from client_demo.tools import Fault, Output
+from client_demo.tools import Fault, Output, ToolContext
+from protocol.control import ToolRequest
 from tests.client_demo.double import AT, Double, Frame
 
 
@@ -44,6 +45,12 @@ def test_the_signature_is_the_schema() -> None:
     assert "Place" in ask_a_person.declaration.parameters["$defs"]
 
 
+def context(**members: Any) -> ToolContext:
+    given = {"arguments": {}, "deadline_ms": 1000, "redelivered": False} | members
+    request = ToolRequest(conversation="c", turn=2, call="k", name="n", **given)
+    return ToolContext(request, lambda: None)
+
+
 async def test_a_tool_is_still_a_function() -> None:
     assert await weather("Bern") == {"city": "Bern", "unit": "c"}
 
@@ -56,7 +63,28 @@ async def test_a_tool_is_still_a_function() -> None:
     ],
 )
 async def test_arguments_are_checked(arguments: Any, outcome: Output | Fault) -> None:
-    assert await weather.run(arguments) == outcome
+    assert await weather.run(arguments, context()) == outcome
+
+
+def test_what_has_no_name_is_no_argument() -> None:
+    def greedy(*cities: str) -> None:
+        del cities
+
+    with pytest.raises(TypeError, match=r"\*cities: str has no name"):
+        tool(greedy)
+
+
+async def test_the_context_is_given_by_the_client() -> None:
+    async def where(city: str, context: ToolContext) -> list[Any]:
+        return [city, context.turn, context.call, context.redelivered]
+
+    made = tool(where)
+    assert made.declaration.parameters is not None
+    assert [*made.declaration.parameters["properties"]] == ["city"]
+    told = context(redelivered=True)
+    assert await made.run({"city": "Bern"}, told) == Output(
+        output=["Bern", 2, "k", True]
+    )
 
 
 async def request(server: Double, name: str, call: str = "k", **members: Any) -> None:
@@ -122,6 +150,20 @@ async def test_what_a_tool_raises_is_told_to_the_model(server: Double) -> None:
         await request(server, "unknown", "k4")
         assert "unknown" in (await result(server))["error"]["message"]
     assert len(server.peers) == 1
+
+
+async def test_a_tool_that_still_works_says_so(server: Double) -> None:
+    async def slow(context: ToolContext) -> str:
+        await anyio.sleep(1)
+        context.progress()
+        return "done"
+
+    async with connect(server.url) as client:
+        await open_with(client, slow)
+        await request(server, "slow")
+        said = await server.peer.command("tool_progress")
+        assert (said["conversation"], said["call"]) == ("c", "k")
+        assert (await result(server))["output"] == "done"
 
 
 async def test_an_output_that_is_too_large_becomes_an_error(server: Double) -> None:

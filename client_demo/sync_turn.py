@@ -1,0 +1,137 @@
+"""One turn without `await`; `client_demo.sync` makes it."""
+
+from concurrent.futures import Future
+from copy import deepcopy
+from functools import partial
+from types import TracebackType
+from typing import Self
+
+from anyio.from_thread import BlockingPortal
+
+from client_demo import turn as async_turn
+from protocol.commands import Keep
+from protocol.content import Timing
+from protocol.control import Reply
+from protocol.events import DoneEvent, LogEvent
+from protocol.view import TurnView
+
+
+class Turn:
+    """A message and all that the assistant does for it.
+
+        for event in chat.send("hi"): ...             # every event, once
+        with chat.send("hi") as turn: ...             # leaving early stops it
+        done = chat.send("hi").wait()                 # only how it ended
+
+    Ctrl-C in the middle loses no event: who iterates on gets the next one.
+    """
+
+    def __init__(self, portal: BlockingPortal, turn: async_turn.Turn) -> None:
+        self._portal = portal
+        self._turn = turn
+        self._next: Future[LogEvent | None] | None = None
+
+    @property
+    def id(self) -> str | None:
+        """The id of its send; None where somebody else's was joined."""
+        return self._turn.id
+
+    @property
+    def number(self) -> int | None:
+        """The turn's id in the log; None until it begins."""
+        return self._turn.number
+
+    @property
+    def done(self) -> DoneEvent | None:
+        """How it ended; None until its end has arrived, read or not."""
+        return self._turn.done
+
+    @property
+    def timing(self) -> Timing | None:
+        """How long it took, as the server measured it; None before the end."""
+        return self._turn.timing
+
+    @property
+    def view(self) -> TurnView | None:
+        """A copy of all that has arrived of it; None until it begins."""
+        return self._portal.call(lambda: deepcopy(self._turn.view))
+
+    @property
+    def text(self) -> str:
+        """The answer as far as it has arrived and is kept."""
+        return self._portal.call(lambda: self._turn.text)
+
+    def accepted(self) -> None:
+        """Waits until the server has the message: from here on it can't get lost.
+
+        Raises:
+            CommandError: The server refused it.
+            ClientError: It can't be known.
+        """
+        self._portal.call(self._turn.accepted)
+
+    def wait(self) -> DoneEvent:
+        """Waits for the end.
+
+        Raises:
+            ClientError: There will be none, as for `accepted`.
+        """
+        return self._portal.call(self._turn.wait)
+
+    def answer(self) -> str:
+        """Waits for the whole answer.
+
+        Raises:
+            TurnError: The turn failed.
+            IncompleteAnswerError: It was interrupted or cut short; has the text.
+            ClientError: As for `accepted`.
+        """
+        return self._portal.call(self._turn.answer)
+
+    def interrupt(
+        self, *, keep: Keep | None = None, seen_seq: int | None = None
+    ) -> Reply:
+        """Stops it, in whatever phase it is; its `done` follows.
+
+        Args:
+            keep: Which text stays; None for what was seen, where that is known.
+            seen_seq: The last number that the user saw; None takes that of the
+                last event that was read from here.
+
+        Raises:
+            ClientError: The server refused, or the client has stopped.
+        """
+        stop = partial(self._turn.interrupt, keep=keep, seen_seq=seen_seq)
+        return self._portal.call(stop)
+
+    def __enter__(self) -> Self:
+        self._portal.call(self._turn.__aenter__)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._portal.call(self._turn.__aexit__, kind, error, traceback)
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> LogEvent:
+        if self._next is None:
+            self._next = self._portal.start_task_soon(self._read)
+        try:
+            event = self._next.result()
+        except Exception:
+            self._next = None
+            raise
+        # A Ctrl-C before this line leaves the future for the next call.
+        self._next = None
+        if event is None:
+            raise StopIteration
+        return event
+
+    async def _read(self) -> LogEvent | None:
+        return await anext(self._turn, None)
