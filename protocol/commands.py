@@ -65,7 +65,7 @@ class Open(Command, frozen=True, kw_only=True, omit_defaults=True, tag="open"):
         view: `merged` joins deltas not yet sent; `frames` never does.
         include: Event types that are sent only on request.
         window_bytes: Stop sending while this many bytes are unacknowledged.
-        max_delay_ms: Text may be gathered this long, up to whole characters.
+        max_delay_ms: Text may be gathered this long, and is cut between characters.
     """
 
     conversation: Id | None = None

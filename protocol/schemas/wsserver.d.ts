@@ -65,7 +65,7 @@ export interface Open {
    */
   window_bytes?: number;
   /**
-   * Text may be gathered this long, up to whole characters.
+   * Text may be gathered this long, and is cut between characters.
    *
    * From 0 to 10000.
    */

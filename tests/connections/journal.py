@@ -11,6 +11,7 @@ import trio.testing
 
 from tests.connections.wire import Wire
 from tests.fakes.rig import NoMetrics
+from wsserver.connections.alarms import Alarms
 from wsserver.connections.fetcher import Fetcher
 from wsserver.connections.lane import ControlLane
 from wsserver.connections.viewer import View, ViewOptions
@@ -111,12 +112,18 @@ class Desk:
             options=ViewOptions(**options),
             gates=self.writer.gates,
             push=self.writer.push,
+            alarm=Alarms(self.tasks).set,
             on_wake=self.writer.mark,
             on_deleted=self._deleted,
         )
         journal.log.subscribe(view.wake)
         view.wake()
         return view
+
+    def fill(self) -> None:
+        """From now on nothing more can be written, until the wire's `flow`."""
+        self.wire.stall()
+        self.writer.push(b'{"type":"filler","text":"%b"}' % (b"x" * 2**17))
 
     def _deleted(self, view: View) -> None:
         self.deleted.append(view)

@@ -17,6 +17,7 @@ from protocol.content import ErrorBody
 from protocol.control import AuthExpiring, Goaway, Heartbeat, Welcome
 from protocol.ids import VERSION
 from wsserver.auth.principal import Authority
+from wsserver.connections.alarms import Alarms
 from wsserver.connections.deadlines import Deadlines, Pulse
 from wsserver.connections.dispatch import Dispatch
 from wsserver.connections.errors import error_frame, log_unforeseen
@@ -103,7 +104,11 @@ class Connection:
             metrics=metrics,
         )
         self._views = Views(
-            self._session, self._writer, metrics, settings.limits.conversations
+            self._session,
+            self._writer,
+            metrics,
+            Alarms(self._tasks),
+            settings.limits.conversations,
         )
         dispatch = Dispatch(
             self._session,

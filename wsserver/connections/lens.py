@@ -62,6 +62,14 @@ class Lens:
                 return seq, len(frame)
         return self._show(entries, after, through, max_bytes, out)
 
+    def hides(self, entry: Entry) -> bool:
+        """Says whether an entry goes out as a `skip`."""
+        if entry.kind not in TEXT_KINDS:
+            return False
+        return entry.turn in self.muted or (
+            entry.kind == "tool_delta" and not self._tool_deltas
+        )
+
     def _show(
         self,
         entries: Sequence[Entry],
@@ -75,7 +83,7 @@ class Lens:
         run_bytes = 0
         hidden = False  # whether the run goes out as a `skip`
         for entry in self._pieces(entries, after, through):
-            hide = self._hides(entry)
+            hide = self.hides(entry)
             if run and not (
                 hide == hidden and (hide or self._joins(run[0], run_bytes, entry))
             ):
@@ -100,19 +108,12 @@ class Lens:
                 return
             if whole.seq <= after:
                 continue
-            if self._frames and not self._hides(whole):
+            if self._frames and not self.hides(whole):
                 first, last = max(whole.first, after + 1), min(whole.seq, through)
                 for seq in range(first, last + 1):
                     yield whole.part(seq - 1, seq)
             else:
                 yield whole.part(after, through)
-
-    def _hides(self, entry: Entry) -> bool:
-        if entry.kind not in TEXT_KINDS:
-            return False
-        return entry.turn in self.muted or (
-            entry.kind == "tool_delta" and not self._tool_deltas
-        )
 
     def _joins(self, first: Entry, size: int, entry: Entry) -> bool:
         return (

@@ -5,7 +5,9 @@ the `Viewer` that the conversation knows, and what the writer takes events from.
 """
 
 from collections.abc import Callable
+from math import inf
 
+import anyio
 import orjson
 from msgspec import Struct
 
@@ -13,10 +15,12 @@ from protocol.codec import encode
 from protocol.control import CaughtUp, ToolRequest, Waiting
 from protocol.ids import MAX_SEQ
 from wsserver.connections.gates import Gates, Held
+from wsserver.connections.gathering import Gathering
 from wsserver.connections.lens import Lens
 from wsserver.connections.window import Window
 from wsserver.log.conversation_log import ConversationLog
 from wsserver.log.entry import Entry
+from wsserver.log.tail import ALL_BYTES
 
 BLOCK_BYTES = 65_536
 """How much is fetched at once from the store."""
@@ -30,12 +34,15 @@ class ViewOptions(Struct, frozen=True, kw_only=True):
         frames: Never to join what it has not had yet.
         tool_deltas: To be sent `tool_delta` events.
         window_bytes: How much may be unacknowledged; None for no limit.
+        max_delay_seconds: How long text may be gathered, and is then cut between
+            characters only; None to send it as it comes.
     """
 
     handles: frozenset[str] = frozenset()
     frames: bool = False
     tool_deltas: bool = False
     window_bytes: int | None = None
+    max_delay_seconds: float | None = None
 
 
 class View:
@@ -64,6 +71,7 @@ class View:
         options: ViewOptions,
         gates: Gates,
         push: Callable[[bytes], None],
+        alarm: Callable[[float, Callable[[], None]], None],
         on_wake: Callable[["View"], None],
         on_deleted: Callable[["View"], None],
     ) -> None:
@@ -77,6 +85,7 @@ class View:
             options: What the client asked for.
             gates: Where frames wait for the store.
             push: Takes a control frame.
+            alarm: Calls something at a time of the event loop's clock.
             on_wake: Told when the view may have something to send; it then
                 stands in the ring (`ready`).
             on_deleted: Told that the log was deleted.
@@ -102,9 +111,17 @@ class View:
         self._window = (
             None if options.window_bytes is None else Window(options.window_bytes)
         )
+        self._gathering: Gathering | None = None
+        if options.max_delay_seconds is not None:
+            self._gathering = Gathering(
+                log, self._lens, options.max_delay_seconds, anyio.current_time()
+            )
+            self.wake = self._grew
+        self._alarm_at = inf
         self._flush_through = 0
         self._gates = gates
         self._push = push
+        self._alarm = alarm
         self._on_wake = on_wake
         self._on_deleted = on_deleted
 
@@ -166,25 +183,24 @@ class View:
             self._on_deleted(self)
         if self.closed or self.starved:
             return 0
-        through, window = MAX_SEQ, self._window
-        flushing = self.position < self._flush_through
-        if flushing:
-            through = self._flush_through
-        if window is not None and not flushing:
-            if window.room <= 0:
-                return 0
-            max_bytes = min(max_bytes, window.room)
+        through, window = self._flush_through, self._window
+        if self.position >= through:
+            through = MAX_SEQ
+            if window is not None:
+                if window.room <= 0:
+                    return 0
+                max_bytes = min(max_bytes, window.room)
+            if self._gathering is not None:
+                through = self._allowed(self._gathering, max_bytes)
+                max_bytes = ALL_BYTES
         if self._caught_up_at is None:
             size = self._send(through, max_bytes, out)
         else:
             size = self._replay(self._caught_up_at, through, max_bytes, out)
         if window is not None and size:
-            window.sent(self.position, size)
-            if window.room <= 0:
-                self._drop_block()  # others may be waiting for theirs
-        if self._flush_through and self.position >= self._flush_through:
-            self._flush_through = 0
-            self._gates.sent(self.log)
+            self._fill(window, size)
+        if self._flush_through:
+            self._let_go()
         return size
 
     @property
@@ -201,8 +217,9 @@ class View:
     def block_bytes(self) -> int:
         """How much it would send at once of what is fetched for it."""
         window = self._window
-        if window is None or self.position < self._flush_through:
-            return BLOCK_BYTES
+        flushing = self.position < self._flush_through
+        if window is None or flushing or self._gathering is not None:
+            return BLOCK_BYTES  # who gathers sees by what follows where to cut
         return min(BLOCK_BYTES, window.room)
 
     def fetched(self, entries: list[Entry], used: Callable[[], None]) -> None:
@@ -220,10 +237,48 @@ class View:
         self._block, self._block_used = entries, used
         self._wake()
 
+    def _fill(self, window: Window, size: int) -> None:
+        window.sent(self.position, size)
+        if window.room <= 0:
+            self._drop_block()  # others may be waiting for theirs
+
+    def _let_go(self) -> None:
+        """Lets a reply go that waits for something to be sent, if it was."""
+        if self.position >= self._flush_through:
+            self._flush_through = 0
+            self._gates.sent(self.log)
+
     def _drop_block(self) -> None:
         used, self._block, self._block_used = self._block_used, [], None
         if used is not None:
             used()
+
+    def _grew(self) -> None:
+        """Wakes a view that gathers: it minds when things came."""
+        assert self._gathering is not None, "others are woken by `_wake`"
+        self._gathering.arrived(anyio.current_time())
+        self._wake()
+
+    def _rung(self) -> None:
+        self._alarm_at = inf
+        self._wake()
+
+    def _allowed(self, gathering: Gathering, max_bytes: int) -> int:
+        """Returns up to which number may be sent; finds out if that is `starved`."""
+        position, now = self.position, anyio.current_time()
+        through = gathering.through(position, self._block, max_bytes, now)
+        if through is None or gathering.holding:
+            self._drop_block()
+        if through is None:
+            self.starved = True
+            return position
+        head = self._caught_up_at
+        if head is not None:  # what is sent is not cut there; what is held is live
+            self._caught_up_at = position if gathering.holding else max(head, through)
+        if gathering.holding and gathering.look_at < self._alarm_at:
+            self._alarm_at = gathering.look_at
+            self._alarm(self._alarm_at, self._rung)
+        return through
 
     def _wake(self) -> None:
         if not self.ready:
@@ -243,6 +298,8 @@ class View:
 
     def _send(self, through: int, max_bytes: int, out: list[bytes]) -> int:
         position = self.position
+        if through <= position:
+            return 0
         entries = self._block or self.log.read(position, max_bytes)
         if not entries:
             # Where the log was trimmed beyond a cursor that lags, what is fetched

@@ -10,6 +10,7 @@ from msgspec import Struct
 from protocol.codec import encode
 from protocol.commands import Open
 from protocol.control import Reply
+from wsserver.connections.alarms import Alarms
 from wsserver.connections.errors import error_frame
 from wsserver.connections.metrics import ConnectionMetrics
 from wsserver.connections.session import Session
@@ -35,12 +36,14 @@ class Views:
         session: Session,
         writer: Writer,
         metrics: ConnectionMetrics,
+        alarms: Alarms,
         max_open: int,
     ) -> None:
         """Begins with none; `max_open` is the limit that `welcome` announced."""
         self._session = session
         self._writer = writer
         self._metrics = metrics
+        self._alarms = alarms
         self._max_open = max_open
         self._opened: dict[str, _Opened] = {}
         self._deleting: set[str] = set()
@@ -112,15 +115,18 @@ class Views:
             connection=self._session.connection,
             log=log,
             after=judged.after,
-            # `max_delay_ms` allows text to be gathered; sent at once it is never late.
             options=ViewOptions(
                 handles=frozenset(frame.handles or () if runs else ()),
                 frames=frame.view == "frames",
                 tool_deltas="tool_delta" in (frame.include or ()),
                 window_bytes=frame.window_bytes,
+                max_delay_seconds=None
+                if frame.max_delay_ms is None
+                else frame.max_delay_ms / 1000,
             ),
             gates=self._writer.gates,
             push=self._writer.push,
+            alarm=self._alarms.set,
             on_wake=self._writer.mark,
             on_deleted=self._deleted,
         )
