@@ -163,6 +163,7 @@ class App(Driver):
                 view=chance.choice(["merged", "merged", "merged", "frames"]),
                 include=["tool_delta"] if self.with_tool_deltas[name] else [],
                 window_bytes=window,
+                max_delay_ms=chance.choice([None, None, None, 0, 60, 1500]),
             )
         )
 

@@ -14,6 +14,7 @@ from tests.simulation.plan import make_plan
 from tests.simulation.world import play
 from wsserver.connections import views
 from wsserver.connections.gates import Held
+from wsserver.connections.gathering import Gathering
 from wsserver.connections.verdict import Verdict
 from wsserver.connections.viewer import View
 from wsserver.engine.prompt import PromptFold
@@ -121,6 +122,11 @@ def speaks_after_an_interrupt(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(View, "mute", lambda view, turn: None)
 
 
+def gathers_for_ever(patch: pytest.MonkeyPatch) -> None:
+    """Text that is held back stays there, though the turn has ended."""
+    patch.setattr(Gathering, "through", lambda gathering, after, *rest: after)
+
+
 def leaves_a_call_without_a_result(patch: pytest.MonkeyPatch) -> None:
     """The prompt has a call, and not what came of it."""
     real = PromptFold.messages
@@ -143,6 +149,7 @@ PLANTS: list[Plant] = [
     forgets_receipts,
     settles_a_call_twice,
     speaks_after_an_interrupt,
+    gathers_for_ever,
     leaves_a_call_without_a_result,
 ]
 

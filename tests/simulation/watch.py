@@ -23,9 +23,10 @@ _TEXT = {"delta", "reasoning", "tool_delta"}
 class _Attached:
     """What was sent of one conversation since it was opened."""
 
-    def __init__(self, last: int, head: int) -> None:
+    def __init__(self, last: int, head: int, *, gathers: bool) -> None:
         self.last = last
         self.head = head
+        self.gathers = gathers  # then the end of the newest text may come later
         self.caught_up = False
         self.stopped: set[int] = set()
 
@@ -109,7 +110,10 @@ class Watch:
             after = command.get("after", reply["oldest"] - 1)
             if outcome != "replay":
                 after = reply["oldest"] - 1
-            self._attached[conversation] = _Attached(after, reply["head"])
+            gathers = command.get("max_delay_ms") is not None
+            self._attached[conversation] = _Attached(
+                after, reply["head"], gathers=gathers
+            )
             self._stored(conversation, reply["head"])
             if outcome == "reset":
                 self._wrong(f"a log that lost nothing was reset: {reply}")
@@ -133,10 +137,12 @@ class Watch:
 
     def _caught_up(self, frame: dict[str, Any]) -> None:
         attached = self._attached.get(frame["conversation"])
-        if attached is None or attached.caught_up or attached.last < attached.head:
+        if attached is None or attached.caught_up or attached.last != frame["seq"]:
             self._wrong(f"not caught up, or twice: {frame}")
-        else:
-            attached.caught_up = True
+            return
+        attached.caught_up = True
+        if attached.last < attached.head and not attached.gathers:
+            self._wrong(f"caught up before the head: {frame}")
 
     def _tool_request(self, frame: dict[str, Any]) -> None:
         key = f"{self._space}/{frame['conversation']}"
