@@ -19,6 +19,9 @@ Cursor = Annotated[
         },
     ),
 ]
+MAX_DELAY_MS = 10_000
+"""The longest that text may be gathered."""
+
 Policy = Literal["queue", "interrupt", "steer", "reject"]
 Keep = Literal["seen", "sent", "generated", "none"]
 
@@ -76,7 +79,7 @@ class Open(Command, frozen=True, kw_only=True, omit_defaults=True, tag="open"):
     view: Literal["merged", "frames"] | None = "merged"
     include: list[Literal["tool_delta"]] | None = []
     window_bytes: Annotated[int, Meta(ge=1024, le=2**31)] | None = None
-    max_delay_ms: Annotated[int, Meta(ge=0, le=10_000)] | None = None
+    max_delay_ms: Annotated[int, Meta(ge=0, le=MAX_DELAY_MS)] | None = None
 
     def __post_init__(self) -> None:
         """Makes null the same as absent, so that either is the same command."""

@@ -148,6 +148,7 @@ class Limits(Struct, frozen=True, kw_only=True, omit_defaults=True):
         principal_conversations: Open conversations on all connections of one
             principal.
         address_connections: Connections from one address.
+        max_delay_ms: The longest `max_delay_ms` of an `open`.
     """
 
     frame_bytes: int
@@ -166,6 +167,7 @@ class Limits(Struct, frozen=True, kw_only=True, omit_defaults=True):
     principal_connections: int | None = None
     principal_conversations: int | None = None
     address_connections: int | None = None
+    max_delay_ms: int | None = None
 
 
 class TextProof(Struct, frozen=True, kw_only=True):

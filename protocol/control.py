@@ -21,7 +21,7 @@ class Welcome(Control, frozen=True, kw_only=True, omit_defaults=True, tag="welco
         connection: This connection's id, as in the server's log.
         heartbeat_ms: How often the server sends a `ping`.
         models: Names that a configuration may ask for; others may work too.
-        features: What this server can beyond version 1's base.
+        features: Optional parts that this server has.
     """
 
     protocol: int
@@ -48,6 +48,8 @@ class Reply(Control, frozen=True, kw_only=True, omit_defaults=True, tag="reply")
         reason: Why the cursor was `reset`.
         seq: For `send`, `configure`: the number of the event it became.
         keep_through: For `interrupt`: the last number whose text stays.
+        server_tools: For `open`: names of the tools that the server runs itself, for
+            a client that may `configure`; absent where there are none.
     """
 
     re: Id
@@ -64,6 +66,7 @@ class Reply(Control, frozen=True, kw_only=True, omit_defaults=True, tag="reply")
     reason: Literal["expired", "seq_ahead", "epoch_changed"] | None = None
     seq: Seq | None = None
     keep_through: int | UnsetType = UNSET
+    server_tools: list[str] | UnsetType = UNSET
 
 
 class ErrorFrame(Control, frozen=True, kw_only=True, omit_defaults=True, tag="error"):

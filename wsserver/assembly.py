@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import structlog
 
 from protocol.codec import MAX_DEPTH
+from protocol.commands import MAX_DELAY_MS
 from protocol.content import Limits, ServerInfo
 from wsserver import __version__
 from wsserver.auth.either import EitherAuthority
@@ -20,11 +21,13 @@ from wsserver.connections.settings import ConnectionSettings
 from wsserver.engine.deadlines import Patience
 from wsserver.engine.tools import ToolTimes
 from wsserver.engine.turn import TurnLimits
+from wsserver.log.store import Store
 from wsserver.settings import Settings
 from wsserver.sources import SettingsError
 from wsserver.transports.addresses import read_networks
 from wsserver.transports.listener import Endpoint
 from wsserver.turns.directory import Retention
+from wsserver.turns.server_tools import ServerTools
 from wsserver.turns.services import ConversationLimits, Models
 
 if TYPE_CHECKING:
@@ -73,7 +76,21 @@ def retention(settings: Settings) -> Retention:
     )
 
 
-def connection_settings(settings: Settings, models: Models) -> ConnectionSettings:
+def features(settings: Settings, store: Store, tools: ServerTools) -> tuple[str, ...]:
+    """Returns the optional parts of the protocol that this server has."""
+    has = {
+        "durable_history": store.durable,
+        "gathered_text": True,
+        "server_tools": bool(settings.mcp or tools.names()),
+        "fallback": any(model.fallback for model in settings.models.values()),
+        "expiring_credentials": settings.has_jwt,
+    }
+    return tuple(name for name, there in has.items() if there)
+
+
+def connection_settings(
+    settings: Settings, models: Models, features: tuple[str, ...]
+) -> ConnectionSettings:
     """Returns what connections may take, and what `welcome` says of it."""
     # Without credentials everybody is the same principal.
     shared = settings.has_credentials
@@ -83,6 +100,7 @@ def connection_settings(settings: Settings, models: Models) -> ConnectionSetting
     return ConnectionSettings(
         server=ServerInfo(name="wsserver", version=__version__),
         models=tuple(models.names()),
+        features=features,
         limits=Limits(
             frame_bytes=settings.max_frame_bytes,
             conversations=settings.max_conversations,
@@ -100,6 +118,7 @@ def connection_settings(settings: Settings, models: Models) -> ConnectionSetting
             principal_connections=principal_connections,
             principal_conversations=principal_conversations,
             address_connections=settings.max_address_connections,
+            max_delay_ms=MAX_DELAY_MS,
         ),
         frames_per_second=settings.max_frames_per_second,
         frames_burst=BURST * settings.max_frames_per_second,

@@ -243,7 +243,9 @@ async def serving(
             directory=directory,
             committer=committer,
             authority=authority,
-            connection_settings=assembly.connection_settings(settings, models),
+            connection_settings=assembly.connection_settings(
+                settings, models, assembly.features(settings, store, tools.registry)
+            ),
             metrics=metrics,
             clock=clock,
             warm_up=upstreams.warm_up,

@@ -46,6 +46,7 @@ export class ChatClient {
   #token;
   #tools;
   #windowBytes;
+  #maxDelayMs;
   #keep;
   #clock;
   #handlers;
@@ -62,6 +63,8 @@ export class ChatClient {
    * @param {Record<string, Tool>} [options.tools] run on the server's request
    * @param {number} [options.windowBytes] the server holds a conversation's events
    *   back while so many bytes were not reported by `painted`
+   * @param {number} [options.maxDelayMs] the server may gather text for so long, and
+   *   sends whole characters
    * @param {{load(): object[], save(frames: object[]): void}} [options.keep] where
    *   sends are kept over a reload until they are replied to
    * @param {() => string} [options.newId]
@@ -77,6 +80,7 @@ export class ChatClient {
     token = () => null,
     tools = {},
     windowBytes,
+    maxDelayMs,
     keep = { load: () => [], save() {} },
     newId = () => crypto.randomUUID(),
     random = Math.random,
@@ -88,6 +92,7 @@ export class ChatClient {
     this.#token = token;
     this.#tools = tools;
     this.#windowBytes = windowBytes;
+    this.#maxDelayMs = maxDelayMs;
     this.#keep = keep;
     this.#clock = clock;
     this.#handlers = handlers;
@@ -146,6 +151,7 @@ export class ChatClient {
       ...(config && { config }),
       handles: Object.keys(this.#tools),
       ...(this.#windowBytes && { window_bytes: this.#windowBytes }),
+      ...(this.#maxDelayMs !== undefined && { max_delay_ms: this.#maxDelayMs }),
     });
     this.#flush();
     return conversation;

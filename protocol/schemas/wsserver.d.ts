@@ -552,7 +552,7 @@ export interface Welcome {
   /** Names that a configuration may ask for; others may work too. */
   models: string[];
   limits: Limits;
-  /** What this server can beyond version 1's base. */
+  /** Optional parts that this server has. */
   features: string[];
 }
 
@@ -596,6 +596,8 @@ export interface Limits {
   principal_conversations?: number;
   /** Connections from one address. */
   address_connections?: number;
+  /** The longest `max_delay_ms` of an `open`. */
+  max_delay_ms?: number;
 }
 
 /** Answers the command whose id is `re`; members depend on the command. */
@@ -627,6 +629,8 @@ export interface Reply {
   seq?: number;
   /** For `interrupt`: the last number whose text stays. */
   keep_through?: number;
+  /** For `open`: names of the tools that the server runs itself, for a client that may `configure`; absent where there are none. */
+  server_tools?: string[];
 }
 
 /** What went wrong and what can be done. */

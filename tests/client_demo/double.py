@@ -33,7 +33,7 @@ WELCOME: Frame = {
         "tool_output_bytes": 65_536,
         "idempotency_s": 86_400,
     },
-    "features": [],
+    "features": ["gathered_text"],
 }
 AT = "2026-01-01T00:00:00.000Z"
 TIMING = {"queue_ms": 1, "ttft_ms": 20, "total_ms": 300}

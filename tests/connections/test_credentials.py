@@ -13,6 +13,8 @@ from tests.fakes.scripted import ScriptedProvider, says
 from wsserver.auth.principal import ForbiddenError, Principal, check
 from wsserver.connections.transport import Handshake
 from wsserver.engine.model import Call, Finished
+from wsserver.tools.python_tools import PythonTool, PythonTools
+from wsserver.tools.registry import Registry
 
 EAGER = msgspec.structs.replace(SETTINGS, hello_seconds=0.05)
 AS_ALICE = Handshake(peer="test", token="alice")  # noqa: S106
@@ -127,6 +129,29 @@ async def test_a_viewer_sees_everything_and_changes_nothing() -> None:
         assert (await viewer.ask("close", conversation="c"))["ok"]
         reply = await viewer.ask("open", conversation="c")
         assert reply["head"] == head, "nothing was changed"
+
+
+async def test_who_may_choose_tools_is_told_which_the_server_runs() -> None:
+    async def double(n: int) -> int:
+        return 2 * n
+
+    tokens = quick(alice=ALICE, viewer=VIEWER)
+    as_viewer = Handshake(peer="test", token="viewer")  # noqa: S106
+    async with (
+        server() as r,
+        connected(r, authority=tokens, handshake=AS_ALICE) as writer,
+        connected(r, authority=tokens, handshake=as_viewer, name="v") as viewer,
+    ):
+        opened = await writer.ask("open", conversation="c")
+        assert "server_tools" not in opened, "there are none"
+        r.services.server_tools = Registry(
+            [PythonTools({"double": PythonTool("double", double)})]
+        )
+        opened = await writer.ask("open", conversation="c")
+        assert opened["server_tools"] == ["double"]
+        seen = await viewer.ask("open", conversation="c")
+        assert seen["ok"]
+        assert "server_tools" not in seen
 
 
 async def test_a_viewer_makes_no_conversation() -> None:

@@ -440,6 +440,15 @@ test("the window opens when what arrived is painted", () => {
   assert.equal(socket.sent.filter((frame) => frame.type === "ack").length, 1);
 });
 
+test("text is gathered for who asks, at each connection anew", () => {
+  assert.equal("max_delay_ms" in opened().socket.last("open"), false);
+  const { network, clock, socket } = opened({ maxDelayMs: 0 });
+  assert.equal(socket.last("open").max_delay_ms, 0);
+  socket.cut(1006);
+  clock.pass(1_000);
+  assert.equal(greet({ network }).last("open").max_delay_ms, 0);
+});
+
 test("a fault without a command is in the status until the next welcome", () => {
   const { socket, client, clock, network } = online();
   socket.deliver({ type: "error", code: "unauthorized", message: "No.", retryable: false });

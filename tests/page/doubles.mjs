@@ -99,7 +99,7 @@ export const WELCOME = {
   server: { name: "double", version: "0" },
   models: ["demo/markdown"],
   limits: {},
-  features: [],
+  features: ["gathered_text"],
 };
 
 /** Ids that tell where they came from. */

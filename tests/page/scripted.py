@@ -13,7 +13,7 @@ WELCOME: dict[str, Any] = {
     "server": {"name": "scripted", "version": "0"},
     "models": ["demo/markdown", "demo/long"],
     "limits": {},
-    "features": [],
+    "features": ["gathered_text"],
 }
 
 

@@ -50,6 +50,9 @@ class FakeTools:
     def find(self, name: str) -> Tool | None:
         return self.tools.get(name)
 
+    def names(self) -> list[str]:
+        return list(self.tools)
+
     def default(self) -> list[Tool]:
         return [self.tools[name] for name in self.defaults]
 

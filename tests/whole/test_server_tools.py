@@ -130,7 +130,7 @@ def told(upstream: FakeUpstream, number: int) -> list[str]:
 async def test_a_client_tool_a_python_tool_and_mcp_tools_in_one_turn(
     upstream: FakeUpstream, tmp_path: Path
 ) -> None:
-    """With a disconnect in the middle (issue 3, what it must show, 6)."""
+    """With a disconnect in the middle."""
     log = tmp_path / "raw.log"
     upstream.script(
         asking(
@@ -157,7 +157,9 @@ async def test_a_client_tool_a_python_tool_and_mcp_tools_in_one_turn(
             # Nobody is connected now; the Python tool ends meanwhile.
             (tmp_path / "release").touch()
             async with wire(running.url, copies) as client:
-                await client.open("c", handles=["ask"])
+                opened = await client.open("c", handles=["ask"])
+                assert "server_tools" in client.welcome["features"]
+                assert {"held", "docs_add", "raw_echo"} <= set(opened["server_tools"])
                 await client.until(lambda: len(of(client, "tool_result")) == 3)
                 await client.until(lambda: requests(client))
                 (again,) = requests(client)

@@ -11,7 +11,7 @@ class ConnectionSettings(Struct, frozen=True, kw_only=True):
     Attributes:
         server: Who welcomes.
         models: Names that `welcome` offers.
-        features: What `welcome` says the server can.
+        features: The optional parts that `welcome` names.
         limits: What `welcome` announces; `frame_bytes` and `conversations` are
             enforced here.
         hello_seconds: From the start to `hello`.

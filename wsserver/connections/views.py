@@ -5,7 +5,7 @@ from contextlib import ExitStack, contextmanager
 from typing import Literal
 
 import structlog
-from msgspec import Struct
+from msgspec import UNSET, Struct, UnsetType
 
 from protocol.codec import encode
 from protocol.commands import Open
@@ -144,6 +144,7 @@ class Views:
             turn=running if 0 < running <= log.stored else None,
             last_ids=conversation.last_ids(self._session.principal.name),
             reason=judged.reason,
+            server_tools=self._tools_to_choose(conversation),
         )
         self._writer.answer(encode(reply))
         self._metrics.resume(outcome, judged.reason)
@@ -181,6 +182,12 @@ class Views:
         with ExitStack() as left:
             for conversation in self._opened:
                 left.callback(self.close, conversation)
+
+    def _tools_to_choose(self, conversation: Conversation) -> list[str] | UnsetType:
+        """Returns the server's tools for who may put them into the settings."""
+        names = list(conversation.server_tools)
+        allowed = self._session.may("configure", conversation.log.conversation)
+        return names if names and allowed else UNSET
 
     def _leave(self, opened: _Opened) -> None:
         opened.view.close()

@@ -50,13 +50,19 @@ class Registry:
                 return found
         return None
 
+    def names(self) -> Sequence[str]:
+        """Returns the names of those that are known; which ones may change."""
+        return list(
+            dict.fromkeys(n for source in self._sources for n in source.names())
+        )
+
     def default(self) -> Sequence[Tool]:
         """Returns the tools of conversations that say nothing of tools."""
         chosen: dict[str, Tool | None] = {}
         for pattern in self._default:
             if "*" in pattern:
-                names = [n for source in self._sources for n in source.names()]
-                chosen |= {n: self.find(n) for n in names if fnmatchcase(n, pattern)}
+                found = [name for name in self.names() if fnmatchcase(name, pattern)]
+                chosen |= {name: self.find(name) for name in found}
             else:
                 chosen[pattern] = self.find(pattern)
         return [tool for tool in chosen.values() if tool is not None]

@@ -5,7 +5,7 @@ before the next one of any connection. What leaves the process (events and
 replies) waits for the store; what happens in here does not.
 """
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from typing import Literal, assert_never
 
@@ -99,6 +99,11 @@ class Conversation:
     def last_ids(self, by: str) -> list[str]:
         """Returns the ids of a principal's newest sends, oldest first."""
         return [id_ for sender, id_ in self.state.last_ids if sender == by]
+
+    @property
+    def server_tools(self) -> Sequence[str]:
+        """Names of the tools that its turns may have the server run."""
+        return self._services.server_tools.names()
 
     @property
     def unused(self) -> bool:

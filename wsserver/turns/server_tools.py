@@ -22,6 +22,10 @@ class ServerTools(Protocol):
         """Returns what a model is told of a tool; None when there is no such."""
         ...
 
+    def names(self) -> Sequence[str]:
+        """Returns the names of those that are known; which ones may change."""
+        ...
+
     def default(self) -> Sequence[Tool]:
         """Returns the tools of conversations that say nothing of tools."""
         ...
@@ -43,6 +47,10 @@ class NoServerTools:
     def find(self, name: str) -> Tool | None:
         """Returns None."""
         del name
+
+    def names(self) -> Sequence[str]:
+        """Returns nothing."""
+        return ()
 
     def default(self) -> Sequence[Tool]:
         """Returns nothing."""
