@@ -50,6 +50,8 @@ class Reply(Control, frozen=True, kw_only=True, omit_defaults=True, tag="reply")
         keep_through: For `interrupt`: the last number whose text stays.
         server_tools: For `open`: names of the tools that the server runs itself, for
             a client that may `configure`; absent where there are none.
+        stored: False where an `interrupt` is answered while the store does not take
+            what came of it: a crash may take that back.
     """
 
     re: Id
@@ -67,6 +69,7 @@ class Reply(Control, frozen=True, kw_only=True, omit_defaults=True, tag="reply")
     seq: Seq | None = None
     keep_through: int | UnsetType = UNSET
     server_tools: list[str] | UnsetType = UNSET
+    stored: bool | UnsetType = UNSET
 
 
 class ErrorFrame(Control, frozen=True, kw_only=True, omit_defaults=True, tag="error"):

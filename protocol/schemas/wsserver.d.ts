@@ -631,6 +631,8 @@ export interface Reply {
   keep_through?: number;
   /** For `open`: names of the tools that the server runs itself, for a client that may `configure`; absent where there are none. */
   server_tools?: string[];
+  /** False where an `interrupt` is answered while the store does not take what came of it: a crash may take that back. */
+  stored?: boolean;
 }
 
 /** What went wrong and what can be done. */

@@ -122,10 +122,12 @@ class Watch:
             self._attached.pop(conversation, None)
             return
         repeated = reply.get("duplicate", False)  # what it left is replayed here
-        if outcome == "interrupted" and conversation in self._attached and not repeated:
+        stored = reply.get("stored", True)  # else what stays may come after the reply
+        stopped = outcome == "interrupted" and stored and not repeated
+        if stopped and conversation in self._attached:
             self._attached[conversation].stopped.add(reply["turn"])
         disk = self._disk
-        if disk is not None and outcome in _DURABLE:
+        if disk is not None and outcome in _DURABLE and stored:
             self._stored(conversation, reply.get("seq", 0))
             if (
                 self._space,

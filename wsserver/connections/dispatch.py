@@ -208,7 +208,8 @@ class Dispatch:
         conversation: Conversation,
     ) -> None:
         gates = self._writer.gates
-        if gates.held >= MAX_HELD:
+        stops = isinstance(frame, Interrupt)
+        if gates.held >= MAX_HELD and not stops:
             raise refusal(
                 "store_unavailable",
                 f"{gates.held} replies wait for the log to be written, which is the"
@@ -219,14 +220,18 @@ class Dispatch:
         applied = conversation.apply(frame, self._session.principal, view)
         if view is not None and applied.flush_through:
             view.flush(applied.flush_through)
+        reply = applied.reply
         gates.hold(
             conversation.log,
             Held(
-                frame=encode(applied.reply),
+                frame=encode(reply),
                 re=frame.id,
                 changes=conversation.log.changes,
                 view=view,
                 sent_through=applied.flush_through,
+                meanwhile=encode(structs.replace(reply, stored=False))
+                if stops
+                else None,
             ),
         )
 

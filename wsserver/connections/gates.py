@@ -40,6 +40,8 @@ class Held(Struct, frozen=True, kw_only=True):
         view: The view it is for. A frame that answers none does not leave when
             that was closed.
         sent_through: It may leave when `view` has sent this number; 0 for none.
+        meanwhile: What leaves in its place while the store does not take the
+            changes; None where there is nothing to be said before.
     """
 
     frame: bytes
@@ -47,6 +49,7 @@ class Held(Struct, frozen=True, kw_only=True):
     re: str | None = None
     view: Sight | None = None
     sent_through: int = 0
+    meanwhile: bytes | None = None
 
     def may_leave(self, settled: int) -> bool:
         """Says so."""
@@ -54,6 +57,11 @@ class Held(Struct, frozen=True, kw_only=True):
             return False
         view = self.view
         return view is None or view.closed or view.sent_through() >= self.sent_through
+
+    def now(self) -> "Held":
+        """Returns what leaves in its place, which waits for nothing."""
+        assert self.meanwhile is not None, "there is something to be said"
+        return Held(frame=self.meanwhile, changes=0, re=self.re)
 
 
 class Gate:
@@ -78,6 +86,10 @@ class Gate:
         released: list[Held] = []
         while held and (log.deleted or held[0].may_leave(log.settled)):
             released.append(held.popleft())
+        if log.stalled:
+            now = [frame for frame in held if frame.meanwhile is not None]
+            self.held = deque(frame for frame in held if frame.meanwhile is None)
+            released += [frame.now() for frame in now]
         return released
 
 
@@ -103,6 +115,11 @@ class Gates:
 
     def hold(self, log: ConversationLog, held: Held) -> None:
         """Lets the frame leave as soon as it may."""
+        if log.stalled and held.meanwhile is not None:
+            held = held.now()
+            self._leave(held)
+            self._poke()
+            return
         gate = self._gates.get(log)
         if gate is None:
             if held.may_leave(log.settled):

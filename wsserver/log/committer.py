@@ -4,7 +4,7 @@ One task owns all writing, so a log's entries reach the store in order and the
 wait for "stored before seen" is one write, whatever the load.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from itertools import chain
 from typing import Protocol
 
@@ -18,6 +18,9 @@ log = structlog.get_logger(__name__)
 
 LAZY_SECONDS = 0.25
 """Between commits to a store that is not durable: nobody waits for them."""
+
+STALL_SECONDS = 0.5
+"""A commit that takes longer is not waited for by whoever can be told meanwhile."""
 
 RETRY_FIRST_SECONDS = 0.05
 RETRY_MOST_SECONDS = 2.0
@@ -65,6 +68,10 @@ class Committer:
         self._work = anyio.Event()
         self._round = anyio.Event()  # set when the commit under way has ended
         self._busy = False
+        self._under_way: Iterable[ConversationLog] = ()  # what that commit writes
+        self._began_at = 0.0  # the commit under way
+        self._began = anyio.Event()  # set when a commit begins
+        self._overdue = False  # whether the commit under way takes too long
         self._urgent = anyio.Event()  # set when somebody waits for the next commit
         self._flushing = 0
         self.on_failure: Callable[[], None] = lambda: None
@@ -76,6 +83,8 @@ class Committer:
             return
         due = self._due.setdefault(conversation.key, conversation)
         assert due is conversation, "one log of a key at a time has something to write"
+        if self.failing or self._overdue:
+            conversation.stall()
         self._work.set()
 
     def discard(self, key: str) -> anyio.Event:
@@ -111,6 +120,11 @@ class Committer:
 
     async def run(self) -> None:
         """Commits for ever; cancel it after `flush`."""
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(self._watch)
+            await self._go_on()
+
+    async def _go_on(self) -> None:
         delay = RETRY_FIRST_SECONDS
         while True:
             if not (self._due or self._deletes):
@@ -132,11 +146,30 @@ class Committer:
             with anyio.move_on_after(seconds):
                 await self._urgent.wait()
 
+    async def _watch(self) -> None:
+        """Tells who waits when a commit takes too long."""
+        while True:
+            if not self._busy:
+                self._began = anyio.Event()
+                await self._began.wait()
+            late_at = self._began_at + STALL_SECONDS
+            await anyio.sleep_until(late_at)
+            if self._busy and self._began_at + STALL_SECONDS <= late_at:
+                self._overdue = True
+                self._stall(chain(self._under_way, self._due.values()))
+                await self._round.wait()
+
+    def _stall(self, logs: Iterable[ConversationLog]) -> None:
+        for conversation in list(logs):
+            conversation.stall()
+
     async def _commit(self, began: float) -> bool:
         """Writes all that is due, or nothing; says which."""
         logs, self._due = self._due, {}
         self._deleting, self._deletes = self._deletes, {}
-        self._busy = True
+        self._busy, self._began_at = True, began
+        self._under_way = logs.values()
+        self._began.set()
         pairs = [(entry, entry.take_write()) for entry in logs.values()]
         writes = [write for _, write in pairs]
         writes += [Write(key=key, delete=True) for key in self._deleting]
@@ -147,9 +180,14 @@ class Committer:
             self._failed(logs, error)
             return False
         finally:
+            was_overdue, self._overdue = self._overdue, False
             self._busy = False
+            self._under_way = ()
             self._round.set()
             self._round = anyio.Event()
+        if self.failing or was_overdue:
+            for conversation in self._due.values():
+                conversation.stalled = False
         self._succeeded(pairs)
         seconds = anyio.current_time() - began
         self._metrics.commit(seconds, sum(len(write.entries) for write in writes))
@@ -167,6 +205,7 @@ class Committer:
         if not self.failing:
             log.warning("store_failing", error=str(error))
         self.failing = True
+        self._stall(self._due.values())
         self.on_failure()
 
     def _succeeded(self, pairs: list[tuple[ConversationLog, Write]]) -> None:

@@ -13,7 +13,7 @@ import msgspec
 
 from protocol.events import Event
 from wsserver.log.entry import MAX_MERGED_BYTES, Entry, compact, text_entry
-from wsserver.log.store import Meta, Receipt, Store, Write
+from wsserver.log.store import Meta, Receipt, Store, StoreError, Write
 from wsserver.log.tail import Tail, cut
 
 E = TypeVar("E", bound=Event)
@@ -40,6 +40,8 @@ class ConversationLog:
         deleted: Whether it is gone.
         kept: Whether the store knows of it, so that a crash can't take it back.
         changes: How often it was changed: an entry, a receipt, the engine's state.
+        stalled: Whether the store does not take what was changed: it fails, or has
+            not answered for a while.
     """
 
     def __init__(
@@ -71,6 +73,7 @@ class ConversationLog:
         self.deleted = False
         self.kept = kept or not store.durable
         self.changes = 0
+        self.stalled = False
         self._store = store
         self._visible_at_once = not store.durable
         self._settled = 0  # changes that are in the store
@@ -171,7 +174,7 @@ class ConversationLog:
         return self.changes if self._visible_at_once else self._settled
 
     def subscribe(self, wake: Callable[[], None]) -> None:
-        """Calls `wake` when `stored` or `settled` moved or the log was deleted.
+        """Calls `wake` when `stored`, `settled` or `stalled` moved or it was deleted.
 
         A wake-up carries nothing and may come without cause. It must neither
         subscribe nor unsubscribe anybody.
@@ -218,8 +221,14 @@ class ConversationLog:
         await self._until(lambda: self.stored >= seq)
 
     async def until_kept(self) -> None:
-        """Waits until the store knows of the log, or it is gone."""
-        await self._until(lambda: self.kept)
+        """Waits until the store knows of the log, or it is gone.
+
+        Raises:
+            StoreError: The store does not take it at the moment.
+        """
+        await self._until(lambda: self.kept or self.stalled)
+        if not (self.kept or self.deleted):
+            raise StoreError(f"{self.key} is not stored yet")
 
     async def _until(self, reached: Callable[[], bool]) -> None:
         while not (reached() or self.deleted):
@@ -308,6 +317,7 @@ class ConversationLog:
         meta = write.meta
         assert meta is not None, "only a write that deletes has no meta"
         self.kept = True
+        self.stalled = False
         self._committed = meta.head
         self._settled = self._settling
         del self._receipts[: len(write.receipts)]
@@ -326,6 +336,13 @@ class ConversationLog:
     def not_committed(self) -> None:
         """Takes note that `take_write`'s write failed; it stays due."""
         self._is_dirty = True
+
+    def stall(self) -> None:
+        """Takes note that the store does not take it, and wakes who waits for that."""
+        if not (self.stalled or self._visible_at_once):
+            self.stalled = True
+            for wake in self._wakes:
+                wake()
 
     def delete(self) -> None:
         """Marks the log as gone and tells who follows it."""

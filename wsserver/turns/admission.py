@@ -27,6 +27,15 @@ def check_open(services: Services) -> None:
             "The server is about to stop; reconnect and send this again.",
             retry_after_ms=1000,
         )
+    check_store(services)
+
+
+def check_store(services: Services) -> None:
+    """Refuses what the store would have to take, while it takes nothing.
+
+    Raises:
+        CommandError: `store_unavailable`.
+    """
     if services.failing():
         raise refusal(
             "store_unavailable",

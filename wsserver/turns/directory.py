@@ -19,7 +19,7 @@ from wsserver.engine.conversation import ConversationState, Snapshots, load
 from wsserver.log.committer import Committer
 from wsserver.log.conversation_log import ConversationLog
 from wsserver.log.store import Meta, Store
-from wsserver.turns.admission import check_change, check_open
+from wsserver.turns.admission import check_change, check_open, check_store
 from wsserver.turns.applied import Applied
 from wsserver.turns.conversation import Conversation
 from wsserver.turns.errors import CommandError, refusal
@@ -128,11 +128,11 @@ class Directory:
 
         Raises:
             CommandError: The turn has not ended, or the new id is in use.
-            StoreError: The store can't be read.
+            StoreError: The store can't be read, or does not take it at the moment.
         """
         known = source.recall(command, principal)
         if known is not None:
-            return known
+            return await self._kept_fork(known, principal)
         check_open(self._services)
         name = command.new or f"c_{self._services.clock.token()}"
         key = principal.key(name)
@@ -142,7 +142,7 @@ class Directory:
             # From here on nothing is awaited: the fork and its receipt go down as one.
             known = source.recall(command, principal)
             if known is not None:
-                return known
+                return await self._kept_fork(known, principal)
             if source.deleted:
                 raise _not_found()
             if taken:
@@ -172,19 +172,27 @@ class Directory:
             fill(made, state, copied, cuts, config=source.state.config)
             reply = Reply(re=command.id, ok=True, outcome="created", conversation=name)
             source.keep(command, principal, reply)
-        await made.until_kept()
-        return Applied(reply=reply)
+        return await self._kept_fork(Applied(reply=reply), principal)
+
+    async def _kept_fork(self, applied: Applied, principal: Principal) -> Applied:
+        """Waits until the store knows of the fork; its receipt goes down with it."""
+        assert applied.reply.conversation is not None, "it says what was made"
+        made = self._loaded.get(principal.key(applied.reply.conversation))
+        if made is not None:
+            await made.log.until_kept()
+        return applied
 
     async def delete(self, key: str, command: Delete, principal: Principal) -> Applied:
         """Removes a conversation from the store and stops what runs in it.
 
         Raises:
-            CommandError: There is none.
+            CommandError: There is none, or the store is failing.
             StoreError: The store can't be read.
         """
         found = await self.find(key)
         if found is None:
             raise _not_found()
+        check_store(self._services)
         del self._loaded[key]
         found.delete()
         await self._committer.delete(key)
