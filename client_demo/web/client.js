@@ -1,83 +1,43 @@
 // A client of the wsserver protocol for browsers and Node: conversations over one
 // WebSocket that reconnects, resumes where it was, and sends again what was not
-// replied to. `session.js` has the rules, `link.js` the socket, `fold.js` makes of
-// events what stands on a screen; here they become conversations, sends and tools.
+// replied to. `session.js` has the rules, `link.js` the socket, `engine.js` runs both,
+// `fold.js` makes of events what stands on a screen; this is what applications use.
 
-import { Fold } from "./fold.js";
-import { Link, SYSTEM_CLOCK, Timers } from "./link.js";
-import { Session } from "./session.js";
+import { Answer, AnswerError } from "./answer.js";
+import { Engine } from "./engine.js";
+import { SYSTEM_CLOCK } from "./link.js";
+import { ToolRunner } from "./tool_runner.js";
 
-const REOPEN_AFTER_MS = 2_000;
+export { AnswerError };
+export { chaotic } from "./chaos.js";
+export { Fold } from "./fold.js";
+export { keptIn } from "./keep.js";
 
-/** A conversation that a client has open. */
-export class Conversation {
-  constructor(id) {
-    this.id = id;
-    this.fold = new Fold();
-    /** Sends that are not in the log yet: `{frame, error}` by id. */
-    this.sends = new Map();
-    /** Everything that was there when it was opened has arrived. */
-    this.caughtUp = false;
-    /** The newest `waiting` frame of the running turn, or null. */
-    this.waiting = null;
-    /** Why it can't be opened, or null. */
-    this.error = null;
-    /** Turns whose text was found to differ from the server's. */
-    this.disproved = new Set();
-  }
-
-  /** Whether an answer is under way or due. */
-  get busy() {
-    if (this.fold.running) return true;
-    for (const send of this.sends.values()) if (!send.error) return true;
-    return false;
-  }
+/** Members that are there, in the protocol's spelling. */
+function given(members) {
+  return Object.fromEntries(Object.entries(members).filter(([, value]) => value !== undefined));
 }
 
-/**
- * @typedef {object} Tool
- * @property {string} [description] for the model
- * @property {object} [parameters] the JSON Schema of the arguments
- * @property {(args: any, request: object) => unknown} run may be async; what it
- *   throws is told to the model
- */
-
 export class ChatClient {
-  #token;
+  #engine;
   #tools;
+  #runner;
   #windowBytes;
   #maxDelayMs;
   #keep;
-  #clock;
   #handlers;
-  #session;
-  #link;
-  #timers;
-  #waiters = new Map();
+  #renew;
+  #answers = new Set();
 
   /**
-   * @param {object} options
-   * @param {string} options.url `ws:` or `wss:`, ends in `/v1/chat`
-   * @param {typeof WebSocket} [options.WebSocket]
-   * @param {() => string | null} [options.token] asked for at each connection
-   * @param {Record<string, Tool>} [options.tools] run on the server's request
-   * @param {number} [options.windowBytes] the server holds a conversation's events
-   *   back while so many bytes were not reported by `painted`
-   * @param {number} [options.maxDelayMs] the server may gather text for so long, and
-   *   sends whole characters
-   * @param {{load(): object[], save(frames: object[]): void}} [options.keep] where
-   *   sends are kept over a reload until they are replied to
-   * @param {() => string} [options.newId]
-   * @param {() => number} [options.random]
-   * @param {object} [options.clock] as `SYSTEM_CLOCK`
-   * @param {() => boolean} [options.hidden] whether the page is hidden
-   * @param {object} [options.handlers] `change(conversation)`, `status(status)`,
-   *   `reply(command, reply)`
+   * Its members, with their types, are described in `client.d.ts`.
+   * @param {import("./client").ClientOptions} options
    */
   constructor({
     url,
     WebSocket = globalThis.WebSocket,
     token = () => null,
+    renew,
     tools = {},
     windowBytes,
     maxDelayMs,
@@ -89,87 +49,87 @@ export class ChatClient {
     client = { name: "wsserver-js", version: "0.1.0" },
     handlers = {},
   }) {
-    this.#token = token;
     this.#tools = tools;
     this.#windowBytes = windowBytes;
     this.#maxDelayMs = maxDelayMs;
     this.#keep = keep;
-    this.#clock = clock;
     this.#handlers = handlers;
-    this.#session = new Session({ newId, client });
-    this.#timers = new Timers(clock);
-    this.#link = new Link({ url, WebSocket, random, clock, hidden, on: this.#linkEvents() });
-    /** @type {Map<string, Conversation>} */
-    this.conversations = new Map();
-    /** What the server said of itself; null before the first connection. */
-    this.welcome = null;
-    /**
-     * `state`: `connecting`, `online`, `waiting` (until `retryAt` on the clock) or
-     * `stopped`; `code` of the last close; `error`: the last fault that belongs to no
-     * command; `rttMs` of the last ping.
-     */
-    this.status = { state: "stopped", code: null, retryAt: null, error: null, rttMs: null };
-    for (const frame of keep.load()) this.#restore(frame);
+    this.#renew = renew;
+    this.#runner = new ToolRunner(tools, {
+      answer: (conversation, call, result) => this.#engine.toolResult(conversation, call, result),
+      progress: (conversation, call) => this.toolProgress(conversation, call),
+    });
+    this.#engine = new Engine({ url, WebSocket, token, newId, random, clock, hidden, client }, this.#events());
+    for (const frame of keep.load()) this.#send(frame);
+  }
+
+  /** The conversations that are open, by id. */
+  get conversations() {
+    return this.#engine.conversations;
+  }
+
+  /** What the server said of itself; null before the first connection. */
+  get welcome() {
+    return this.#engine.welcome;
+  }
+
+  /**
+   * `state`: `connecting`, `online`, `waiting` (until `retryAt` on the clock) or
+   * `stopped`; `code` of the last close; `error`: the last fault that belongs to no
+   * command; `rttMs` of the last ping.
+   */
+  get status() {
+    return this.#engine.status;
   }
 
   /** Connects, and reconnects until `stop` or a close that forbids it. */
   start() {
-    this.#link.start();
+    this.#engine.link.start();
   }
 
   stop() {
-    this.#link.stop();
+    this.#engine.link.stop();
   }
 
   /** Cuts the socket as a bad network would, for at least so many milliseconds. */
   drop(offlineMs = 0) {
-    this.#link.drop(offlineMs);
+    this.#engine.link.drop(offlineMs);
   }
 
   /** Call when the page becomes visible or the network is back. */
   wake() {
-    this.#link.wake();
+    this.#engine.link.wake();
   }
 
   /** The tools of this client, as `config.tools` wants them. */
   get toolDeclarations() {
-    return Object.entries(this.#tools).map(([name, { description, parameters }]) => ({
-      name,
-      description,
-      parameters,
-    }));
+    return Object.entries(this.#tools).map(([name, { description, parameters, timeoutS }]) =>
+      given({ name, description, parameters, timeout_s: timeoutS }),
+    );
   }
 
-  /**
-   * Opens a conversation, which is made if the server does not know the name.
-   * @param {object} [config] its settings if it is made now
-   */
-  open(id, config) {
-    const conversation = this.conversations.get(id) ?? new Conversation(id);
-    this.conversations.set(id, conversation);
-    this.#session.open(id, {
-      ...(config && { config }),
-      handles: Object.keys(this.#tools),
-      ...(this.#windowBytes && { window_bytes: this.#windowBytes }),
-      ...(this.#maxDelayMs !== undefined && { max_delay_ms: this.#maxDelayMs }),
-    });
-    this.#flush();
-    return conversation;
+  /** Opens a conversation, which is made if the server does not know the name. */
+  open(id = crypto.randomUUID(), { config, windowBytes = this.#windowBytes, maxDelayMs = this.#maxDelayMs, view } = {}) {
+    const more = { window_bytes: windowBytes, max_delay_ms: maxDelayMs, config, view };
+    return this.#engine.open(id, { handles: Object.keys(this.#tools), ...given(more) });
   }
 
-  /**
-   * Says something; it arrives once, whatever happens to the connection.
-   * @param {{policy?: string, seenSeq?: number}} [options]
-   * @returns {{id: string, replied: Promise<object>}}
-   */
-  send(conversation, content, { policy, seenSeq } = {}) {
-    return this.#send({
-      type: "send",
-      conversation,
-      content,
-      ...(policy && { policy }),
-      ...(seenSeq !== undefined && { seen_seq: seenSeq }),
+  /** Says something; it arrives once, whatever happens to the connection. */
+  send(conversation, content, { policy, seenSeq, onDisconnect, metadata } = {}) {
+    const more = { policy, seen_seq: seenSeq, on_disconnect: onDisconnect, metadata };
+    return this.#send({ type: "send", conversation, content, ...given(more) });
+  }
+
+  /** Says something in a conversation that is open, to read what is answered. */
+  ask(conversation, content, options) {
+    const { id } = this.send(conversation, content, options);
+    const answer = new Answer(this.conversations.get(conversation), id, (turn) => {
+      const which = turn ? { turn: turn.seq, seenSeq: this.cursor(conversation)?.last } : { send: id };
+      return this.interrupt(conversation, which);
     });
+    this.#answers.add(answer);
+    this.#look(answer);
+    return answer;
   }
 
   /** Sends once more, under the same id, what was refused. */
@@ -179,222 +139,131 @@ export class ChatClient {
 
   /** Forgets a send that was refused. */
   discard(conversation, id) {
-    this.#update(conversation, (each) => each.sends.delete(id));
+    this.#engine.update(conversation, (each) => each.sends.delete(id));
   }
 
-  /**
-   * Stops a turn, or takes a send back that has not begun.
-   * @param {{turn?: number, send?: string, seenSeq?: number}} what
-   * @returns {Promise<object>} the reply
-   */
-  interrupt(conversation, { turn, send, seenSeq } = {}) {
-    return this.#command({
-      type: "interrupt",
-      conversation,
-      ...(turn !== undefined && { turn }),
-      ...(send !== undefined && { send }),
-      ...(seenSeq !== undefined && { seen_seq: seenSeq, keep: "seen" }),
-    }).replied;
+  /** Stops a turn, or takes a send back that has not begun. */
+  interrupt(conversation, { turn, send, seenSeq, keep = seenSeq === undefined ? undefined : "seen" } = {}) {
+    return this.#reply({ type: "interrupt", conversation, ...given({ turn, send, seen_seq: seenSeq, keep }) });
   }
 
   /** Changes settings for the turns that start from here on. */
   configure(conversation, config) {
-    return this.#command({ type: "configure", conversation, config }).replied;
+    return this.#reply({ type: "configure", conversation, config });
+  }
+
+  /** Makes a new conversation of this one up to the end of the turn with that number. */
+  fork(conversation, through, { name } = {}) {
+    return this.#reply({ type: "fork", conversation, through, ...given({ new: name }) });
   }
 
   /** Leaves a conversation; a running turn goes on. */
   close(conversation) {
-    this.conversations.delete(conversation);
-    return this.#command({ type: "close", conversation }).replied;
+    return this.#reply({ type: "close", conversation });
   }
 
   /** Removes a conversation from the server. */
   delete(conversation) {
-    this.conversations.delete(conversation);
-    return this.#command({ type: "delete", conversation }).replied;
+    this.#runner.stop("The conversation was deleted.", { conversation });
+    return this.#reply({ type: "delete", conversation });
+  }
+
+  /** Gives new credentials, to this connection and those that follow. */
+  refresh(token) {
+    return this.#reply({ type: "refresh", token });
+  }
+
+  /** Says that a tool still runs, which extends its deadline. */
+  toolProgress(conversation, call) {
+    this.#engine.toolProgress(conversation, call);
   }
 
   /** Where a conversation stands: `epoch` and `last`; undefined if it is not open. */
   cursor(conversation) {
-    return this.#session.subscription(conversation);
+    return this.#engine.cursor(conversation);
   }
 
   /** Says that what arrived is on the screen, which opens the window again. */
   painted(conversation) {
-    this.#session.painted(conversation);
-    this.#flush();
+    this.#engine.painted(conversation);
   }
 
-  #linkEvents() {
+  #events() {
     return {
-      opened: () => {
-        this.#session.connected(this.#token());
-        this.#flush();
-      },
-      frame: (text) => {
-        this.#session.receive(text);
-        this.#flush();
-      },
-      gone: () => {
-        this.#timers.clear();
-        this.#session.disconnected();
-      },
-      ping: (now) => {
-        this.#session.ping(now);
-        this.#flush();
-      },
-      status: (change) => this.#setStatus(change),
+      change: (conversation) => this.#changed(conversation),
+      status: (status) => this.#statusChanged(status),
+      reply: (command, reply) => this.#replied(command, reply),
+      tool: (request) => this.#runner.run(request),
+      toolOver: (why, which) => this.#runner.stop(why, which),
+      expiring: (inMs) => this.#expiring(inMs),
     };
   }
 
-  #flush() {
-    for (const notice of this.#session.notices()) this.#handle(notice);
-    this.#link.send(this.#session.framesToSend());
-  }
-
-  #handle(notice) {
-    switch (notice.kind) {
-      case "event":
-        this.#event(notice.event);
-        break;
-      case "welcome":
-        this.welcome = notice.frame;
-        this.#setStatus({ error: null, rttMs: null });
-        this.#link.welcomed(notice.frame.heartbeat_ms);
-        break;
-      case "opened":
-        this.#update(notice.conversation, (each) => {
-          each.error = null;
-          each.caughtUp = false;
-        });
-        break;
-      case "caught_up":
-        this.#update(notice.frame.conversation, (each) => (each.caughtUp = true));
-        break;
-      case "reset":
-        this.#update(notice.conversation, (each) => (each.fold = new Fold()));
-        break;
-      case "lost":
-        this.#cannotOpen(notice);
-        break;
-      case "waiting":
-        this.#update(notice.frame.conversation, (each) => (each.waiting = notice.frame));
-        break;
-      case "reply":
-        this.#replied(notice);
-        break;
-      case "retry":
-        this.#timers.set(`again ${notice.id}`, notice.afterMs, () => {
-          this.#session.again(notice.id);
-          this.#flush();
-        });
-        break;
-      case "tool":
-        this.#runTool(notice.request);
-        break;
-      case "fault":
-        this.#setStatus({ error: notice.error });
-        break;
-      case "goaway":
-        this.#link.goingAway(notice.frame.reconnect_after_ms);
-        break;
-      case "pong":
-        this.#setStatus({ rttMs: this.#clock.now() - notice.frame.t });
-        break;
-      case "drop":
-        this.#link.drop();
-        break;
-      default:
-    }
-  }
-
-  #event(event) {
-    this.#update(event.conversation, (each) => {
-      each.fold.apply(event);
-      if (event.type === "message") each.sends.delete(event.id);
-      if (event.turn !== undefined) each.waiting = null;
-      if (each.fold.turns.get(event.turn)?.proven === false) this.#disproved(each, event.turn);
-    });
-  }
-
-  /** Our copy is not the server's: takes all of it anew, once for each turn. */
-  #disproved(conversation, turn) {
-    if (conversation.disproved.has(turn)) return;
-    conversation.disproved.add(turn);
-    conversation.fold = new Fold();
-    this.#session.openAnew(conversation.id);
-  }
-
-  #cannotOpen({ conversation, error }) {
-    this.#update(conversation, (each) => (each.error = error));
-    if (error.code === "conversation_not_found" && this.cursor(conversation).epoch !== null) {
-      // The server no longer has it: begin anew under the same name.
-      this.#update(conversation, (each) => (each.fold = new Fold()));
-      this.#session.openAnew(conversation);
-    } else if (error.retryable) {
-      this.#timers.set(`open ${conversation}`, error.retry_after_ms ?? REOPEN_AFTER_MS, () => {
-        if (this.cursor(conversation)) this.#session.open(conversation);
-        this.#flush();
-      });
-    }
-  }
-
-  #replied({ command, reply }) {
-    if (command.type === "send") this.#saveSends();
-    this.#update(command.conversation, (each) => {
-      const send = each.sends.get(command.id);
-      if (send && !reply.ok) send.error = reply.error;
-    });
-    this.#waiters.get(command.id)?.(reply);
-    this.#waiters.delete(command.id);
-    this.#handlers.reply?.(command, reply);
-  }
-
-  async #runTool({ conversation, call, name, arguments: args, ...rest }) {
-    let result;
-    try {
-      const output = await this.#tools[name].run(args, { conversation, call, name, ...rest });
-      result = { output: output ?? null };
-    } catch (fault) {
-      result = { error: { message: String(fault?.message ?? fault) } };
-    }
-    this.#session.toolResult(conversation, call, result);
-    this.#flush();
-  }
-
-  #command(members) {
-    const id = this.#session.command(members);
-    const replied = new Promise((resolve) => this.#waiters.set(id, resolve));
-    this.#flush();
-    return { id, replied };
+  #reply(members) {
+    return this.#engine.command(members).replied;
   }
 
   #send(members) {
-    const given = this.#command(members);
-    const frame = { ...members, id: given.id };
-    this.#update(frame.conversation, (each) => each.sends.set(frame.id, { frame, error: null }));
+    // What was kept over a reload opens its conversation; it is shown before it is sent.
+    if (members.id && !this.conversations.has(members.conversation)) this.open(members.conversation);
+    const sent = this.#engine.command(members);
+    const frame = { ...members, id: sent.id };
+    if (this.#engine.held.some(({ id }) => id === sent.id)) {
+      this.#engine.update(frame.conversation, (each) => each.sends.set(frame.id, { frame, error: null }));
+    }
     this.#saveSends();
-    return given;
-  }
-
-  #restore(frame) {
-    this.#session.command(frame);
-    this.open(frame.conversation).sends.set(frame.id, { frame, error: null });
+    return sent;
   }
 
   #saveSends() {
-    this.#keep.save(this.#session.held.filter((frame) => frame.type === "send"));
+    this.#keep.save(this.#engine.held.filter(({ type }) => type === "send"));
   }
 
-  #update(id, change) {
-    const conversation = this.conversations.get(id);
-    if (!conversation) return;
-    change(conversation);
+  #changed(conversation) {
+    for (const answer of this.#answers) this.#look(answer);
     this.#handlers.change?.(conversation);
   }
 
-  #setStatus(change) {
-    this.status = { ...this.status, ...change };
-    this.#handlers.status?.(this.status);
+  #look(answer) {
+    if (!answer.changed()) this.#answers.delete(answer);
+  }
+
+  #statusChanged(status) {
+    if (status.state === "stopped" && this.#answers.size > 0) {
+      const why = status.code === null ? "" : `: the server closed with ${status.code}`;
+      const error = status.error ?? { message: `The client has stopped${why}.` };
+      for (const answer of this.#answers) answer.fail(error);
+      this.#answers.clear();
+    }
+    this.#handlers.status?.(status);
+  }
+
+  #replied(command, reply) {
+    if (command.type === "send") this.#sendReplied(command, reply);
+    if (command.type === "tool_result" && !reply.ok && command.output !== undefined) {
+      // The call stays open until it has a result that the server takes.
+      const error = { message: `The output was refused: ${reply.error.message}` };
+      this.#engine.toolResult(command.conversation, command.call, { error });
+    }
+    this.#handlers.reply?.(command, reply);
+  }
+
+  #sendReplied({ id, conversation, ...frame }, reply) {
+    this.#saveSends();
+    if (reply.ok) return;
+    this.#engine.update(conversation, ({ sends }) =>
+      sends.set(id, { frame: { id, conversation, ...frame }, error: reply.error }),
+    );
+    for (const answer of this.#answers) {
+      if (answer.id !== id) continue;
+      this.#answers.delete(answer);
+      answer.fail(reply.error);
+    }
+  }
+
+  async #expiring(inMs) {
+    this.#handlers.expiring?.(inMs);
+    const token = await this.#renew?.();
+    if (token) this.refresh(token);
   }
 }

@@ -4,6 +4,7 @@
 // it had, and sends again what was not replied to. `client.js` drives it over a
 // WebSocket; `fold.js` makes a screen of its events. Sister of `protocol/client.py`.
 
+import { Calls } from "./calls.js";
 import { Subscription } from "./subscription.js";
 
 const PROTOCOL = 1;
@@ -22,9 +23,10 @@ const CONTROL = new Set([
 export class Session {
   #subscriptions = new Map();
   #held = new Map();
-  #calls = new Map();
+  #calls = new Calls();
   #out = [];
   #notices = [];
+  #frameBytes = Infinity;
   #newId;
   #hello;
 
@@ -102,17 +104,18 @@ export class Session {
   command(members) {
     const frame = { ...members, id: members.id ?? this.#newId() };
     this.#held.set(frame.id, frame);
-    if (this.phase === "online") this.#out.push(frame);
+    this.#transmit(frame);
     if (frame.type === "close" || frame.type === "delete") {
       this.#subscriptions.delete(frame.conversation);
     }
+    if (frame.type === "delete") this.#calls.forget(frame.conversation);
     return frame.id;
   }
 
   /** Sends a command again that is held, after the server asked to wait. */
   again(id) {
     const frame = this.#held.get(id);
-    if (frame && this.phase === "online") this.#out.push(frame);
+    if (frame) this.#transmit(frame);
   }
 
   /** Says that everything up to the cursor is on the screen; acks when it is time. */
@@ -125,9 +128,9 @@ export class Session {
 
   /** Answers a `tool` notice; goes out again until the server has it. */
   toolResult(conversation, call, result) {
-    const asked = this.#calls.get(`${conversation} ${call}`);
-    if (!asked) return;
-    asked.id = this.command({ type: "tool_result", conversation, call, ...result });
+    if (!this.#calls.has(conversation, call)) return;
+    const id = this.command({ type: "tool_result", conversation, call, ...result });
+    this.#calls.answer(conversation, call, id);
   }
 
   /** Says that a tool still runs. */
@@ -160,6 +163,21 @@ export class Session {
     if (this.phase === "online") this.#out.push(frame);
   }
 
+  /** One that the server does not take would end the connection, again and again. */
+  #transmit(frame) {
+    if (this.phase !== "online") return;
+    const text = JSON.stringify(frame);
+    if (text.length * 3 > this.#frameBytes) {
+      const { length } = new TextEncoder().encode(text);
+      if (length > this.#frameBytes) {
+        const message = `The frame has ${length} bytes, the limit is ${this.#frameBytes}; send less.`;
+        this.#reply({ type: "reply", re: frame.id, ok: false, error: { code: "too_large", message, retryable: false } });
+        return;
+      }
+    }
+    this.#out.push(frame);
+  }
+
   #attach(subscription) {
     if (this.phase === "online") this.#out.push(subscription.openFrame(this.#newId()));
   }
@@ -171,7 +189,7 @@ export class Session {
     const placing = subscription.place(event);
     if (placing === "gap") this.#reattach(subscription);
     if (placing !== "fits") return;
-    if (event.type === "done") this.#forgetCalls(event.conversation, event.turn);
+    if (event.type === "done") this.#calls.forget(event.conversation, event.turn);
     if (event.type !== "skip") this.#notice("event", { event });
   }
 
@@ -198,8 +216,10 @@ export class Session {
       case "error":
         this.#notice("fault", { error: frame });
         break;
-      case "pong":
       case "caught_up":
+        this.#caughtUp(frame);
+        break;
+      case "pong":
       case "waiting":
       case "goaway":
       case "auth_expiring":
@@ -211,9 +231,17 @@ export class Session {
 
   #welcome(frame) {
     this.phase = "online";
+    this.#frameBytes = frame.limits.frame_bytes ?? Infinity;
     this.#notice("welcome", { frame });
     for (const subscription of this.#subscriptions.values()) this.#attach(subscription);
-    this.#out.push(...this.#held.values());
+    for (const held of this.held) this.#transmit(held);
+  }
+
+  #caughtUp(frame) {
+    const subscription = this.#subscriptions.get(frame.conversation);
+    if (!subscription?.attached) return;
+    if (subscription.last < frame.seq) this.#reattach(subscription);
+    else this.#notice("caught_up", { frame });
   }
 
   #reply(reply) {
@@ -239,6 +267,7 @@ export class Session {
         return;
       }
       const reason = subscription.attach(reply);
+      if (reason === "epoch_changed") this.#calls.forget(conversation);
       if (reason) this.#notice("reset", { conversation, reason });
       this.#notice("opened", { conversation, reply });
     }
@@ -252,19 +281,7 @@ export class Session {
   }
 
   #toolRequest(request) {
-    const key = `${request.conversation} ${request.call}`;
-    const asked = this.#calls.get(key);
-    if (!asked) {
-      this.#calls.set(key, { turn: request.turn, id: null });
-      this.#notice("tool", { request });
-    } else if (asked.id !== null) {
-      this.again(asked.id);
-    }
-  }
-
-  #forgetCalls(conversation, turn) {
-    for (const [key, asked] of this.#calls) {
-      if (key.startsWith(`${conversation} `) && asked.turn === turn) this.#calls.delete(key);
-    }
+    if (this.#calls.ask(request)) this.#notice("tool", { request });
+    else this.again(this.#calls.answered(request));
   }
 }

@@ -17,6 +17,7 @@ ARTEFACTS: dict[str, Callable[[], str]] = {
     "protocol/schemas/schema.json": lambda: _pretty(json_schema()),
     "protocol/schemas/asyncapi.json": lambda: _pretty(asyncapi()),
     "protocol/schemas/wsserver.d.ts": typescript,
+    "client_demo/web/protocol.d.ts": typescript,
     "docs/reference/errors.md": errors_page,
 }
 """What is generated, by its path in the repository."""

@@ -70,7 +70,7 @@ test("hello comes first, with the token where there is one", () => {
 test("what was given before the welcome goes out after it, opens first", () => {
   const world = setUp();
   world.client.start();
-  world.client.open("c", { model: "m" });
+  world.client.open("c", { config: { model: "m" } });
   const { id } = world.client.send("c", "hi");
   const socket = greet(world);
   assert.deepEqual(socket.commands.slice(1).map((frame) => frame.type), ["open", "send"]);

@@ -93,7 +93,7 @@ function activate(id) {
   store.saveActiveId(id);
   news.delete(id);
   const { model } = store.look();
-  if (!client.conversations.has(id)) client.open(id, model && { model });
+  if (!client.conversations.has(id)) client.open(id, { config: model ? { model } : undefined });
   composer.text = store.draft(id);
   composer.focus();
   sidebar.toggle(false);

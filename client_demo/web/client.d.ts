@@ -1,0 +1,213 @@
+// The types of `client.js`. Frames and their members are in `protocol.d.ts`, which is
+// generated from the protocol.
+
+import type { Config, ErrorBody, ErrorFrame, Interrupt, Reply, Send, ToolRequest, Waiting, Welcome } from "./protocol.d.ts";
+import { Fold, type Turn } from "./fold.js";
+
+export { Fold };
+export type { Message, ShownPart, ShownText, ShownTool, Turn } from "./fold.js";
+export type * from "./protocol.d.ts";
+
+/** What a user says: a string, or parts of text and images. */
+export type Content = Send["content"];
+/** What a send does while a turn runs. */
+export type Policy = NonNullable<Send["policy"]>;
+/** Which text an interrupt leaves in the history. */
+export type Keep = NonNullable<Interrupt["keep"]>;
+
+/** A tool that this client runs when the server asks it to. */
+export interface Tool<Arguments = any> {
+  /** For the model. */
+  description?: string;
+  /** The JSON Schema of the arguments. */
+  parameters?: object;
+  /** Seconds it has; null where a person answers (24 h at the most). */
+  timeoutS?: number | null;
+  /** Its result is told to the model; so is what it throws. */
+  run(args: Arguments, context: ToolContext): unknown;
+}
+
+export interface ToolContext extends Omit<ToolRequest, "type" | "arguments" | "deadline_ms"> {
+  deadlineMs: number;
+  /** Aborted when nobody waits any more: settled elsewhere, out of time, stopped. */
+  signal: AbortSignal;
+  /** Says that it still runs, which extends the deadline. */
+  progress(): void;
+}
+
+export type LinkState = "connecting" | "online" | "waiting" | "stopped";
+
+export interface Status {
+  state: LinkState;
+  /** Of the last close; null where no close frame came. */
+  code: number | null;
+  /** While `waiting`: when it dials again, on the clock. */
+  retryAt: number | null;
+  /** The last fault that belongs to no command. */
+  error: ErrorFrame | null;
+  /** Of the last ping. */
+  rttMs: number | null;
+}
+
+export interface Clock {
+  /** Milliseconds that only rise. */
+  now(): number;
+  setTimeout(run: () => void, ms: number): unknown;
+  clearTimeout(timer: any): void;
+}
+
+export interface Handlers {
+  /** Something of a conversation changed; may come many times a frame. */
+  change?(conversation: Conversation): void;
+  status?(status: Status): void;
+  /** Each reply to a command, once. */
+  reply?(command: { type: string; id: string }, reply: Reply): void;
+  /** The credentials run out. */
+  expiring?(inMs: number): void;
+}
+
+export interface ClientOptions {
+  /** `ws:` or `wss:`, ends in `/v1/chat`. */
+  url: string;
+  WebSocket?: new (url: string, protocols: string[]) => any;
+  /** Asked for at each connection, until `refresh` gave another. */
+  token?: () => string | null;
+  /** Asked for when the credentials run out; `refresh` is sent with it. */
+  renew?: () => Promise<string | null>;
+  tools?: Record<string, Tool>;
+  /** The server holds a conversation's events back while so many bytes were not reported by `painted`. */
+  windowBytes?: number;
+  /** The server may gather text for so long, and sends whole characters. */
+  maxDelayMs?: number;
+  /** Where sends are kept over a reload until they are replied to; see `keptIn`. */
+  keep?: Keeper;
+  newId?: () => string;
+  /** Evenly spread over [0, 1). */
+  random?: () => number;
+  clock?: Clock;
+  /** Whether the page is hidden: its timers can't be trusted then. */
+  hidden?: () => boolean;
+  /** For the server's log. */
+  client?: { name: string; version?: string };
+  handlers?: Handlers;
+}
+
+export interface OpenOptions {
+  /** Its settings if it is made now. */
+  config?: Config;
+  windowBytes?: number;
+  view?: "merged" | "frames";
+  maxDelayMs?: number;
+}
+
+export interface SendOptions {
+  policy?: Policy;
+  /** With policy `interrupt`: the last number that was seen. */
+  seenSeq?: number;
+  onDisconnect?: "continue" | "cancel";
+  metadata?: Record<string, unknown>;
+}
+
+export interface InterruptOptions {
+  turn?: number;
+  send?: string;
+  seenSeq?: number;
+  keep?: Keep;
+}
+
+/** A command on its way; a reply that is not `ok` is a value too. */
+export interface Sent {
+  id: string;
+  replied: Promise<Reply>;
+}
+
+export interface Cursor {
+  readonly epoch: string | null;
+  readonly last: number;
+}
+
+/** A conversation that is open. */
+export interface Conversation {
+  readonly id: string;
+  readonly fold: Fold;
+  /** Sends that are not in the log yet, by id; `error` says why one was refused. */
+  readonly sends: Map<string, { frame: Send; error: ErrorBody | null }>;
+  /** Everything that was there when it was opened has arrived. */
+  readonly caughtUp: boolean;
+  readonly waiting: Waiting | null;
+  /** Why it can't be opened, or null. */
+  readonly error: ErrorBody | null;
+  /** Whether an answer is under way or due. */
+  readonly busy: boolean;
+  turnOf(send: string): Turn | undefined;
+}
+
+/** What one send became; each iteration gives text that is new. */
+export interface Answer extends AsyncIterable<string> {
+  /** Of the send. */
+  readonly id: string;
+  readonly turn: Turn | undefined;
+  /** The turn when it has ended, however it did. */
+  readonly done: Promise<Turn>;
+  /** Stops it, or takes the send back. */
+  stop(): Promise<Reply>;
+}
+
+/** There is no answer; `code` is the protocol's, or `stopped`. */
+export class AnswerError extends Error {
+  readonly code: string;
+}
+
+export class ChatClient {
+  constructor(options: ClientOptions);
+  readonly conversations: Map<string, Conversation>;
+  /** What the server said of itself; null before the first connection. */
+  readonly welcome: Welcome | null;
+  readonly status: Status;
+  /** The tools of this client, as `config.tools` wants them. */
+  readonly toolDeclarations: NonNullable<Config["tools"]>;
+  start(): void;
+  stop(): void;
+  drop(offlineMs?: number): void;
+  wake(): void;
+  open(id?: string, options?: OpenOptions): Conversation;
+  send(conversation: string, content: Content, options?: SendOptions): Sent;
+  ask(conversation: string, content: Content, options?: SendOptions): Answer;
+  sendAgain(conversation: string, id: string): Sent;
+  discard(conversation: string, id: string): void;
+  interrupt(conversation: string, options?: InterruptOptions): Promise<Reply>;
+  configure(conversation: string, config: Config): Promise<Reply>;
+  fork(conversation: string, through: number, options?: { name?: string }): Promise<Reply>;
+  close(conversation: string): Promise<Reply>;
+  delete(conversation: string): Promise<Reply>;
+  refresh(token: string): Promise<Reply>;
+  toolProgress(conversation: string, call: string): void;
+  cursor(conversation: string): Cursor | undefined;
+  painted(conversation: string): void;
+}
+
+export interface Keeper {
+  load(): object[];
+  save(frames: object[]): void;
+}
+
+/** Keeps sends in a storage, so that they outlive a reload under the same ids. */
+export function keptIn(storage: Pick<Storage, "getItem" | "setItem">, key?: string): Keeper;
+
+export interface Switches {
+  /** Each frame arrives so much later. */
+  delayMs?: number;
+  /** Share of the frames that never arrive, 0 to 1. */
+  lose?: number;
+  /** Share of the frames that arrive twice, 0 to 1. */
+  double?: number;
+  /** The socket breaks at random, so often on average. */
+  cutEveryMs?: number;
+}
+
+/** Makes a WebSocket of a bad network; the switches may be changed at any time. */
+export function chaotic<Socket extends new (url: string, protocols: string[]) => any>(
+  WebSocket: Socket,
+  switches: Switches,
+  platform?: { random?: () => number; now?: () => number; setTimeout?: Function; setInterval?: Function; clearInterval?: Function },
+): Socket;

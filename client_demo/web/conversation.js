@@ -1,0 +1,48 @@
+// A conversation that a client has open: what stands in it, and what is on its way.
+
+import { Fold } from "./fold.js";
+
+export class Conversation {
+  constructor(id) {
+    this.id = id;
+    this.fold = new Fold();
+    /** Sends that are not in the log yet: `{frame, error}` by id. */
+    this.sends = new Map();
+    /** Everything that was there when it was opened has arrived. */
+    this.caughtUp = false;
+    /** The newest `waiting` frame of the running turn, or null. */
+    this.waiting = null;
+    /** Why it can't be opened, or null. */
+    this.error = null;
+    /** Turns whose text was found to differ from the server's. */
+    this.disproved = new Set();
+  }
+
+  /** Whether an answer is under way or due. */
+  get busy() {
+    if (this.fold.running) return true;
+    for (const send of this.sends.values()) if (!send.error) return true;
+    return false;
+  }
+
+  /** The turn that a send became or joined, or undefined while there is none. */
+  turnOf(send) {
+    for (const message of this.fold.messages.values()) {
+      if (message.id === send) return this.fold.turns.get(message.turn ?? message.steers);
+    }
+    return undefined;
+  }
+
+  apply(event) {
+    this.fold.apply(event);
+    if (event.type === "message") this.sends.delete(event.id);
+    if (event.turn !== undefined) this.waiting = null;
+  }
+
+  /** Forgets what was there: all of it comes anew. */
+  reset() {
+    this.fold = new Fold();
+    this.caughtUp = false;
+    this.waiting = null;
+  }
+}

@@ -1,0 +1,53 @@
+// Runs a client's tools when the server asks, and stops those that nobody waits for.
+
+export class ToolRunner {
+  #tools;
+  #running = new Map();
+  #answer;
+  #progress;
+
+  /**
+   * @param {Record<string, import("./client").Tool>} tools
+   * @param {{answer(conversation: string, call: string, result: object): void,
+   *   progress(conversation: string, call: string): void}} to
+   */
+  constructor(tools, { answer, progress }) {
+    this.#tools = tools;
+    this.#answer = answer;
+    this.#progress = progress;
+  }
+
+  /** Starts a call; what the tool throws becomes an error result. */
+  async run({ arguments: args, deadline_ms: deadlineMs, ...request }) {
+    const { conversation, call, name } = request;
+    const stop = new AbortController();
+    const running = { ...request, stop };
+    this.#running.set(running, stop);
+    const context = {
+      ...request,
+      deadlineMs,
+      signal: stop.signal,
+      progress: () => this.#progress(conversation, call),
+    };
+    let result;
+    try {
+      if (!Object.hasOwn(this.#tools, name)) throw new Error(`This client has no tool ${name}.`);
+      result = { output: (await this.#tools[name].run(args, context)) ?? null };
+    } catch (fault) {
+      result = { error: { message: String(fault?.message ?? fault) } };
+    }
+    this.#running.delete(running);
+    if (!stop.signal.aborted) this.#answer(conversation, call, result);
+  }
+
+  /** Stops the calls of a conversation, of one turn of it, or one call. */
+  stop(why, { conversation, turn, call }) {
+    for (const [running, stop] of this.#running) {
+      if (running.conversation !== conversation) continue;
+      if (turn !== undefined && running.turn !== turn) continue;
+      if (call !== undefined && running.call !== call) continue;
+      this.#running.delete(running);
+      stop.abort(new Error(why));
+    }
+  }
+}

@@ -1,0 +1,70 @@
+"""What holds for a client at every step of every scenario."""
+
+from typing import Any
+
+import orjson
+
+from protocol.codec import decode_command
+
+Json = dict[str, Any]
+_MOST_BYTES = 1 << 20
+
+
+class Rules:
+    """Looks at each thing that was done to a client and at what it did then."""
+
+    def __init__(self) -> None:
+        self._welcomed = False
+        self._up = False
+        self._told_to: dict[str, Json] = {}
+        self._cursors: dict[str, Json] = {}
+
+    def check(self, op: Json, state: Json) -> None:
+        """Takes one step in.
+
+        Raises:
+            AssertionError: Says which rule was broken.
+        """
+        match op["op"]:
+            case "up":
+                self._up, self._welcomed = True, False
+            case "down":
+                self._up = False
+            case "frame":
+                self._frame(orjson.loads(op["text"]))
+            case _:
+                pass
+        for frame in state["sent"]:
+            self._sent(frame, state)
+        self._moved(state)
+        if state["gave_up"]:
+            self._up = False
+
+    def _frame(self, frame: Json) -> None:
+        self._welcomed |= frame["type"] == "welcome"
+
+    def _sent(self, frame: Json, state: Json) -> None:
+        decode_command(orjson.dumps(frame), max_bytes=_MOST_BYTES)
+        assert self._up, f"sent without a connection: {frame}"
+        is_hello = frame["type"] == "hello"
+        assert is_hello != self._welcomed, f"hello comes first, and once: {frame}"
+        match frame["type"]:
+            case "open" if frame.get("after") is not None:
+                cursor = state["conversations"].get(frame["conversation"], {})
+                assert frame["after"] == cursor.get("last"), f"not the cursor: {frame}"
+            case "ack":
+                cursor = state["conversations"][frame["conversation"]]
+                assert frame["seq"] <= cursor["last"], f"was not had: {frame}"
+            case _:
+                pass
+        if "id" in frame:
+            before = self._told_to.setdefault(frame["id"], frame)
+            assert before == frame, f"one id, two commands: {before}, {frame}"
+
+    def _moved(self, state: Json) -> None:
+        for name, cursor in state["conversations"].items():
+            before = self._cursors.get(name, cursor)
+            went_back = cursor["last"] < before["last"]
+            if cursor["epoch"] == before["epoch"] and went_back:
+                assert not cursor["turns"], f"the cursor went back: {before}, {cursor}"
+            self._cursors[name] = cursor

@@ -1,0 +1,101 @@
+"""The real server says on the wire what the scenarios let a server say."""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import jsonschema_rs
+import orjson
+import pytest
+from websockets.exceptions import ConnectionClosed
+from websockets.sync.client import ClientConnection, connect
+
+from protocol.generate.schema import json_schema
+from tests.conformance.judge import Json
+from tests.conformance.names import Names
+
+ALL: list[Json] = orjson.loads((Path(__file__).parent / "live.json").read_bytes())
+SERVER_FRAME = jsonschema_rs.Draft202012Validator(
+    {"$ref": "#/$defs/ServerFrame", "$defs": json_schema()["$defs"]}, offline=True
+)
+PATIENCE_SECONDS = 10
+
+
+@pytest.fixture(scope="module")
+def url() -> Iterator[str]:
+    command = [sys.executable, "-m", "wsserver", "serve", "--port", "0"]
+    with subprocess.Popen(  # noqa: S603
+        [*command, "--store", "memory", "--drain-seconds", "0"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    ) as server:
+        assert server.stdout is not None
+        yield server.stdout.readline().removeprefix("listening on ").strip()
+        server.terminate()
+        assert server.wait(10) == 0
+
+
+class Wire:
+    """A socket, and what is known of the frames that came."""
+
+    def __init__(self, socket: ClientConnection) -> None:
+        self._socket = socket
+        self._names = Names()
+        self._last: dict[str, int] = {}
+
+    def step(self, step: Json) -> None:
+        ((kind, given),) = step.items()
+        match kind:
+            case "hello":
+                self._say({"type": "hello", "protocol": 1})
+                self._hear([{"type": "welcome"}])
+            case "say":
+                self._say(self._names.put_into(given))
+            case "say_text":
+                self._socket.send(given)
+            case "hear":
+                self._hear([given])
+            case "hear_any_order":
+                self._hear(given)
+            case _:
+                assert kind == "closed", step
+                with pytest.raises(ConnectionClosed) as closed:
+                    self._take()
+                assert closed.value.rcvd is not None
+                assert closed.value.rcvd.code == given
+
+    def _say(self, frame: Json) -> None:
+        if frame["type"] == "open":
+            self._last[frame["conversation"]] = -1
+        self._socket.send(orjson.dumps(frame).decode())
+
+    def _hear(self, wanted: list[Json]) -> None:
+        passed: list[Json] = []
+        while wanted:
+            try:
+                frame = self._take()
+            except TimeoutError:
+                pytest.fail(f"{wanted} did not come, but {passed}")
+            passed.append(frame)
+            fitting = [each for each in wanted if self._names.fits(each, frame)]
+            wanted = [each for each in wanted if each not in fitting[:1]]
+
+    def _take(self) -> Json:
+        frame = orjson.loads(self._socket.recv(timeout=PATIENCE_SECONDS))
+        SERVER_FRAME.validate(frame)
+        if "seq" in frame and frame["type"] not in {"caught_up", "reply"}:
+            last = self._last[frame["conversation"]]
+            first = frame.get("first", frame["seq"])
+            assert last in {-1, first - 1}, f"a gap after {last}: {frame}"
+            self._last[frame["conversation"]] = frame["seq"]
+        return frame
+
+
+@pytest.mark.parametrize("script", ALL, ids=lambda each: each["name"])
+def test_the_server(script: Json, url: str) -> None:
+    with connect(url, subprotocols=["wsserver.v1"]) as socket:  # type: ignore[list-item]
+        wire = Wire(socket)
+        for step in script["steps"]:
+            wire.step(step)

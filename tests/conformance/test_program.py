@@ -1,0 +1,42 @@
+"""The command that plays the scenarios to a client in any language."""
+
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.conformance.__main__ import main
+
+HERE = Path(__file__).parent
+WEB = HERE.parents[1] / "client_demo" / "web"
+
+
+@pytest.mark.node
+def test_a_client_that_keeps_the_rules(capsys: pytest.CaptureFixture[str]) -> None:
+    node = shutil.which("node")
+    if node is None:
+        pytest.skip("Node is not installed")
+    assert main([node, str(HERE / "javascript.mjs"), str(WEB)]) == 0
+    played = capsys.readouterr().out.split()
+    assert played[0] == played[2]
+
+
+def test_a_client_that_does_nothing_is_told_so_for_each_scenario(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    nothing = (
+        "import sys, json\n"
+        "for line in sys.stdin:\n"
+        "    print(json.dumps(dict(sent=[], link='dialling', wait_ms=None,"
+        " gave_up=False, conversations={}, asked=[], replied=[], told=[])), flush=True)"
+    )
+    assert main([sys.executable, "-c", nothing]) == 1
+    out = capsys.readouterr().out
+    assert "FAILED connection: hello comes first and alone, step 5" in out
+    assert "nothing was sent" in out
+
+
+def test_without_a_command_it_says_how(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([]) == 2
+    assert "python -m tests.conformance COMMAND" in capsys.readouterr().err

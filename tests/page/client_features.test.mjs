@@ -1,0 +1,261 @@
+// What applications do with a client: ask, fork, renew credentials, run tools that can
+// be stopped, keep sends over a reload, and try all that on a bad network.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { ChatClient, chaotic, keptIn } from "../../client_demo/web/client.js";
+import { crc32 } from "../../client_demo/web/fold.js";
+import { Clock, counter, Network, WELCOME } from "./doubles.mjs";
+
+function opened(options = {}, welcome = WELCOME) {
+  const network = new Network();
+  const clock = new Clock();
+  const client = new ChatClient({
+    url: "ws://host/v1/chat", WebSocket: network.WebSocket, newId: counter("id"), random: () => 0.5, clock, ...options,
+  });
+  client.start();
+  const socket = greet(network, welcome);
+  const conversation = client.open("c");
+  attach(socket);
+  return { network, clock, client, socket, conversation };
+}
+
+function greet(network, welcome = WELCOME) {
+  network.socket.accept();
+  network.socket.deliver(welcome);
+  return network.socket;
+}
+
+function attach(socket, members = {}) {
+  const { id, conversation } = socket.last("open");
+  socket.deliver({ type: "reply", re: id, ok: true, outcome: "replay", conversation, epoch: "e", head: 0, oldest: 1, ...members });
+}
+
+const settled = () => new Promise(setImmediate);
+const ok = (re, outcome, more) => ({ type: "reply", re, ok: true, outcome, ...more });
+const refused = (re, code) => ({ type: "reply", re, ok: false, error: { code, message: `It is ${code}.`, retryable: false } });
+const message = (seq, id, more) => ({ type: "message", conversation: "c", seq, id, role: "user", content: "hi", by: "me", at: "", ...more });
+const start = (seq, answers) => ({ type: "start", conversation: "c", seq, turn: seq, message: answers, model: "m", request_id: "r", at: "" });
+const delta = (seq, text, turn = 2) => ({ type: "delta", conversation: "c", seq, turn, text });
+const done = (seq, text, more) => {
+  const bytes = new TextEncoder().encode(text);
+  return { type: "done", conversation: "c", seq, turn: 2, status: "completed", text: { bytes: bytes.length, crc32: crc32(bytes) }, timing: {}, ...more };
+};
+const request = (call, more) => ({
+  type: "tool_request", conversation: "c", turn: 2, call, name: "f", arguments: {}, deadline_ms: 1_000, redelivered: false, ...more,
+});
+
+async function read(answer) {
+  const texts = [];
+  for await (const text of answer) texts.push(text);
+  return texts;
+}
+
+test("an answer is read as it comes, over a cut", async () => {
+  const { client, socket, clock, network } = opened();
+  const answer = client.ask("c", "hi");
+  const texts = read(answer);
+  socket.deliver(message(1, answer.id), start(2, 1), delta(3, "One "));
+  await settled();
+  socket.deliver(delta(4, "two"));
+  await settled();
+  socket.cut();
+  clock.pass(1_000);
+  const second = greet(network);
+  attach(second);
+  second.deliver({ type: "reasoning", conversation: "c", seq: 5, turn: 2, text: "hm" }, delta(6, " three"), done(7, "One two three"));
+  assert.deepEqual(await texts, ["One ", "two", " three"]);
+  const turn = await answer.done;
+  assert.equal(turn.done.status, "completed");
+  assert.equal(turn, answer.turn);
+});
+
+test("an answer that was complete before it is read is read at once", async () => {
+  const { client, socket } = opened();
+  const answer = client.ask("c", "hi");
+  socket.deliver(message(1, answer.id), start(2, 1), delta(3, "All"), done(4, "All"));
+  assert.deepEqual(await read(answer), ["All"]);
+});
+
+test("an answer can be stopped: the turn by what was had, a send that waits by its id", async () => {
+  const { client, socket } = opened();
+  const answer = client.ask("c", "hi");
+  answer.stop();
+  assert.equal(socket.last("interrupt").send, answer.id);
+  socket.deliver(message(1, answer.id), start(2, 1), delta(3, "One"));
+  answer.stop();
+  const { turn, seen_seq: seen } = socket.last("interrupt");
+  assert.deepEqual([turn, seen], [2, 3]);
+});
+
+test("a message that joins a turn is answered by it", async () => {
+  const { client, socket } = opened();
+  socket.deliver(message(1, "other"), start(2, 1));
+  const answer = client.ask("c", "and this", { policy: "steer" });
+  socket.deliver(message(3, answer.id, { steers: 2 }), delta(4, "Yes"), done(5, "Yes"));
+  assert.deepEqual(await read(answer), ["Yes"]);
+});
+
+test("no answer has a reason: a refusal, or the end of the client", async () => {
+  const { client, socket } = opened();
+  const first = client.ask("c", "hi");
+  socket.deliver(refused(first.id, "queue_full"));
+  await assert.rejects(read(first), { name: "AnswerError", code: "queue_full", message: "It is queue_full." });
+  await assert.rejects(first.done, { code: "queue_full" });
+  const second = client.ask("c", "hi");
+  socket.cut(4401);
+  await assert.rejects(read(second), { code: "stopped", message: /4401/ });
+});
+
+test("fork, configure, delete and close are promises of replies", async () => {
+  const { client, socket } = opened();
+  const fork = client.fork("c", 4, { name: "d" });
+  const { id, ...frame } = socket.last("fork");
+  assert.deepEqual(frame, { type: "fork", conversation: "c", through: 4, new: "d" });
+  socket.deliver(ok(id, "created", { conversation: "d" }));
+  assert.equal((await fork).conversation, "d");
+  const configured = client.configure("c", { model: "m" });
+  socket.deliver(refused(socket.last("configure").id, "bad_model"));
+  assert.equal((await configured).error.code, "bad_model");
+  const deleted = client.delete("c");
+  assert.equal(client.conversations.size, 0);
+  socket.deliver(ok(socket.last("delete").id, "deleted"));
+  assert.equal((await deleted).outcome, "deleted");
+});
+
+test("credentials that run out are renewed in place, and used from then on", async () => {
+  const expiring = [];
+  const { socket, clock, network } = opened({
+    token: () => "old", renew: async () => "new", handlers: { expiring: (inMs) => expiring.push(inMs) },
+  });
+  assert.equal(socket.last("hello").token, "old");
+  socket.deliver({ type: "auth_expiring", in_ms: 60_000 });
+  await settled();
+  assert.deepEqual(expiring, [60_000]);
+  assert.equal(socket.last("refresh").token, "new");
+  socket.deliver(ok(socket.last("refresh").id, "refreshed"));
+  socket.cut();
+  clock.pass(1_000);
+  assert.equal(greet(network).last("hello").token, "new");
+});
+
+test("a tool tells its progress and hears when nobody waits any more", async () => {
+  const stopped = [];
+  const tools = {
+    f: {
+      timeoutS: null,
+      run: (_, { call, progress, signal, deadlineMs }) =>
+        new Promise((resolve) => {
+          assert.equal(deadlineMs, 1_000);
+          progress();
+          signal.addEventListener("abort", () => stopped.push([call, signal.reason.message]) && resolve("too late"));
+        }),
+    },
+  };
+  const { client, socket } = opened({ tools });
+  assert.deepEqual(client.toolDeclarations, [{ name: "f", timeout_s: null }]);
+  socket.deliver(message(1, "s"), start(2, 1), request("x"), request("y"));
+  assert.deepEqual(socket.last("tool_progress"), { type: "tool_progress", conversation: "c", call: "y" });
+  socket.deliver({ type: "tool_result", conversation: "c", seq: 3, turn: 2, call: "x", status: "timeout", output: "", by: "server" });
+  assert.deepEqual(stopped, [["x", "The call is settled."]]);
+  socket.deliver(done(4, ""));
+  assert.deepEqual(stopped[1], ["y", "The turn has ended."]);
+  await settled();
+  assert.equal(socket.last("tool_result"), undefined);
+});
+
+test("an output that the server refuses becomes an error result, once", async () => {
+  const { socket } = opened({ tools: { f: { run: () => "big" } } });
+  socket.deliver(message(1, "s"), start(2, 1), request("x"));
+  await settled();
+  const first = socket.last("tool_result");
+  socket.deliver(refused(first.id, "too_large"));
+  const second = socket.last("tool_result");
+  assert.notEqual(second.id, first.id);
+  assert.deepEqual(second.error, { message: "The output was refused: It is too_large." });
+  socket.deliver(refused(second.id, "too_large"));
+  assert.equal(socket.last("tool_result"), second);
+});
+
+test("what is longer than the server takes is refused here and kept on the screen", async () => {
+  const { client, socket, conversation } = opened({}, { ...WELCOME, limits: { frame_bytes: 1_024 } });
+  const { id, replied } = client.send("c", "漢".repeat(400));
+  assert.equal((await replied).error.code, "too_large");
+  assert.equal(socket.last("send"), undefined);
+  assert.equal(conversation.sends.get(id).error.code, "too_large");
+  client.send("c", "漢".repeat(200));
+  assert.ok(socket.last("send"));
+});
+
+class Memory {
+  items = new Map();
+  getItem = (key) => this.items.get(key) ?? null;
+  setItem = (key, text) => this.items.set(key, text);
+}
+
+test("sends are kept in a storage, which may be full or hold nonsense", () => {
+  const storage = new Memory();
+  const keep = keptIn(storage);
+  assert.deepEqual(keep.load(), []);
+  const before = opened({ keep });
+  const { id } = before.client.send("c", "hi");
+  const network = new Network();
+  const after = new ChatClient({ url: "ws://x", WebSocket: network.WebSocket, keep, clock: new Clock(), newId: counter("other") });
+  after.start();
+  const socket = greet(network);
+  assert.deepEqual(socket.commands.map(({ type }) => type), ["hello", "open", "send"]);
+  assert.equal(socket.last("send").id, id);
+  storage.setItem("wsserver.sends", "{");
+  assert.deepEqual(keep.load(), []);
+  storage.setItem = () => { throw new Error("full"); };
+  keep.save([{ type: "send" }]);
+});
+
+function bad(switches, random = () => 0) {
+  const network = new Network();
+  const clock = new Clock();
+  const ticks = [];
+  const platform = {
+    random, now: clock.now, setTimeout: clock.setTimeout, setInterval: (run) => ticks.push(run), clearInterval() {},
+  };
+  const Socket = chaotic(network.WebSocket, switches, platform);
+  const socket = new Socket("ws://x", ["wsserver.v1"]);
+  const seen = [];
+  socket.onmessage = ({ data }) => seen.push(JSON.parse(data).n);
+  socket.onclose = ({ code }) => seen.push(code);
+  network.socket.accept();
+  return { socket, seen, clock, ticks, other: network.socket };
+}
+
+test("a bad network delays in order, and what is late when it breaks is lost", () => {
+  const switches = { delayMs: 100 };
+  const { seen, clock, other } = bad(switches);
+  other.deliver({ n: 1 });
+  switches.delayMs = 0;
+  other.deliver({ n: 2 });
+  assert.deepEqual(seen, []);
+  clock.pass(100);
+  assert.deepEqual(seen, [1, 2]);
+  switches.delayMs = 100;
+  other.deliver({ n: 3 });
+  other.cut();
+  clock.pass(1_000);
+  assert.deepEqual(seen, [1, 2, 1006]);
+});
+
+test("a bad network loses, doubles and breaks", () => {
+  const switches = { lose: 0.5 };
+  const { seen, other, ticks, socket } = bad(switches);
+  other.deliver({ n: 1 });
+  Object.assign(switches, { lose: 0, double: 0.5 });
+  other.deliver({ n: 2 });
+  switches.double = 0;
+  ticks[0]();
+  assert.deepEqual(seen, [2, 2]);
+  switches.cutEveryMs = 1_000;
+  ticks[0]();
+  assert.deepEqual(seen, [2, 2, 1006]);
+  assert.equal(socket.readyState, 3);
+});
+
