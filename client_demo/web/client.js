@@ -209,7 +209,7 @@ export class ChatClient {
     const sent = this.#engine.command(members);
     const frame = { ...members, id: sent.id };
     if (this.#engine.held.some(({ id }) => id === sent.id)) {
-      this.#engine.update(frame.conversation, (each) => each.sends.set(frame.id, { frame, error: null }));
+      this.#showSend(frame, null);
     }
     this.#saveSends();
     return sent;
@@ -248,14 +248,20 @@ export class ChatClient {
     this.#handlers.reply?.(command, reply);
   }
 
-  #sendReplied({ id, conversation, ...frame }, reply) {
+  #showSend(frame, error) {
+    this.#engine.update(frame.conversation, ({ sends }) => {
+      const send = sends.get(frame.id) ?? { frame };
+      send.error = error;
+      sends.set(frame.id, send);
+    });
+  }
+
+  #sendReplied(frame, reply) {
     this.#saveSends();
     if (reply.ok) return;
-    this.#engine.update(conversation, ({ sends }) =>
-      sends.set(id, { frame: { id, conversation, ...frame }, error: reply.error }),
-    );
+    this.#showSend(frame, reply.error);
     for (const answer of this.#answers) {
-      if (answer.id !== id) continue;
+      if (answer.id !== frame.id) continue;
       this.#answers.delete(answer);
       answer.fail(reply.error);
     }
