@@ -16,6 +16,8 @@ app = typer.Typer(
     help="A client of wsserver.",
     no_args_is_help=True,
     add_completion=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
     pretty_exceptions_enable=False,
 )
 
@@ -34,31 +36,44 @@ Conversation = Annotated[
 @app.command()
 def ask(
     prompt: Annotated[
-        str, typer.Argument(help="What to ask; '-' or nothing reads standard input.")
-    ] = "-",
+        list[str] | None,
+        typer.Argument(
+            metavar="PROMPT",
+            help="What to ask; '-', or nothing, stands for standard input.",
+        ),
+    ] = None,
     url: Url = DEFAULT_URL,
     token: Token = None,
     model: Model = None,
     conversation: Conversation = None,
+    instructions: Annotated[
+        str | None, typer.Option(help="What the model is told before all.")
+    ] = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print every event as a line of JSON.")
     ] = False,
 ) -> None:
-    """Ask once; the answer goes to standard output.
+    """Ask once; the answer goes to standard output, all else to standard error.
 
-    Exits with 0 for a whole answer, 3 for an interrupted or incomplete one, 1 for
-    a failed one, 2 for wrong usage.
+    Several prompts are joined by empty lines: `ask "Sum this up:" - < report.txt`.
+    Ctrl-C stops the answer.
+
+    Exits with 0 for a whole answer, 1 for one that failed or was refused, 2 for
+    wrong usage, 3 for an interrupted or incomplete one, 4 for no connection.
     """
     from client_demo.ask import ask as run
 
-    question = sys.stdin.read() if prompt == "-" else prompt
+    parts = prompt or ["-"]
+    if parts.count("-") > 1:
+        raise typer.BadParameter("standard input can be read once only")
+    question = "\n\n".join(sys.stdin.read() if p == "-" else p for p in parts)
     if not question.strip():
         raise typer.BadParameter("there is nothing to ask")
     raise typer.Exit(
         anyio.run(
             partial(
                 run, question, url=_checked(url), token=token, model=model,
-                conversation=conversation, as_json=as_json,
+                conversation=conversation, instructions=instructions, as_json=as_json,
             )
         )
     )  # fmt: skip
@@ -70,18 +85,37 @@ def chat(
     token: Token = None,
     model: Model = None,
     conversation: Conversation = None,
+    new: Annotated[
+        bool, typer.Option("--new", help="Begin a new conversation.")
+    ] = False,
+    tools: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="A Python file; the model may call the functions in it.",
+        ),
+    ] = None,
+    own_tools: Annotated[
+        bool,
+        typer.Option("--own-tools/--no-tools", help="Whether this program runs tools."),
+    ] = True,
 ) -> None:
-    """Chat in the terminal. Ctrl-C stops an answer; at the prompt it leaves."""
-    from client_demo.terminal import chat as run
+    """Chat in the terminal; goes on with the last conversation at that server.
 
+    Ctrl-C stops an answer, Ctrl-D leaves; /help lists the commands. Conversations
+    and lines typed are remembered in the folder wsserver of $XDG_STATE_HOME
+    (~/.local/state). Exits with 0, 1 for no conversation to be had, 2 for wrong
+    usage.
+    """
+    from client_demo.terminal.program import Wanted
+    from client_demo.terminal.program import chat as run
+
+    wanted = Wanted(
+        url=_checked(url), token=token, model=model, conversation=conversation, new=new
+    )
     raise typer.Exit(
-        anyio.run(
-            partial(
-                run, url=_checked(url), token=token, model=model,
-                conversation=conversation,
-            )
-        )
-    )  # fmt: skip
+        anyio.run(partial(run, wanted, tool_file=tools, own_tools=own_tools))
+    )
 
 
 @app.command()

@@ -6,9 +6,9 @@ from contextlib import aclosing
 from pathlib import Path
 
 from client_demo.agent import NOTE, Approve, agent
-from client_demo.ask import COMPLETE, FAILED, INCOMPLETE
+from client_demo.ask import COMPLETE, FAILED, INCOMPLETE, NO_CONNECTION
 from client_demo.control_characters import without_controls
-from client_demo.errors import ClientError, IncompleteAnswerError
+from client_demo.errors import ClientError, IncompleteAnswerError, NotConnectedError
 from client_demo.keyboard import lines
 from protocol.events import (
     DeltaEvent,
@@ -54,6 +54,9 @@ async def run(
         except IncompleteAnswerError as error:
             _tell(str(error))
             return INCOMPLETE
+        except NotConnectedError as error:
+            _tell(str(error))
+            return NO_CONNECTION
         except ClientError as error:
             _tell(str(error))
             return FAILED

@@ -9,13 +9,13 @@ from anyio.abc import TaskGroup
 
 from client_demo.client import connect
 from client_demo.control_characters import without_controls
-from client_demo.errors import ClientError
+from client_demo.errors import ClientError, NotConnectedError
 from client_demo.tasks import task_group
 from client_demo.turn import Turn
 from protocol.codec import encode
 from protocol.events import DeltaEvent, DoneEvent, RefusalEvent
 
-COMPLETE, FAILED, INCOMPLETE = 0, 1, 3
+COMPLETE, FAILED, INCOMPLETE, NO_CONNECTION = 0, 1, 3, 4
 
 
 async def ask(
@@ -25,6 +25,7 @@ async def ask(
     token: str | None,
     model: str | None,
     conversation: str | None,
+    instructions: str | None = None,
     as_json: bool,
 ) -> int:
     """Asks and prints; an interrupt (Ctrl-C) stops the answer and keeps what was shown.
@@ -35,19 +36,26 @@ async def ask(
         token: Credentials.
         model: None takes the conversation's or the server's.
         conversation: Goes on with this one; None begins one.
+        instructions: What the model is told before all; None leaves it.
         as_json: Prints each event as a line of JSON in place of the text.
 
     Returns:
-        The exit code: 0 whole, 3 interrupted or incomplete, 1 failed.
+        The exit code: 0 whole, 1 failed or refused, 3 interrupted or incomplete, 4 no
+        connection.
     """
     try:
         async with connect(url, token=token) as client:
-            chat = await client.open(conversation, model=model)
+            chat = await client.open(
+                conversation, model=model, instructions=instructions
+            )
             turn = chat.send(prompt)
             async with task_group() as tasks:
                 tasks.start_soon(_obey_signals, turn, tasks)
                 await _print(turn, as_json=as_json)
             return _verdict(turn)
+    except NotConnectedError as error:
+        _complain(str(error))
+        return NO_CONNECTION
     except ClientError as error:
         _complain(str(error))
     except BrokenPipeError:

@@ -82,11 +82,12 @@ class Client:
         view: Literal["merged", "frames"] = "merged",
         include: Iterable[Literal["tool_delta"]] = (),
         max_delay_ms: int | None = None,
+        reconfigure: bool = True,
     ) -> Chat:
         """Opens a conversation and waits until its history is there.
 
         Where it exists already and its settings are others than those given
-        here, it is configured anew.
+        here, it is configured anew, unless told otherwise.
 
         Args:
             conversation: Its id; None for a new one.
@@ -99,6 +100,8 @@ class Client:
             view: `frames` never joins pieces of text.
             include: Event types that come only on request.
             max_delay_ms: How long the server may gather text.
+            reconfigure: False leaves the settings of one that exists as they are;
+                the tools are run here all the same.
 
         Raises:
             CommandError: The server refused.
@@ -135,7 +138,7 @@ class Client:
                 self._session.abandon(name)
         chat = Chat(self._session, folded)
         change = _change(chat.view.config, wanted)
-        if reply.outcome != "created" and change is not None:
+        if reconfigure and reply.outcome != "created" and change is not None:
             await chat.configure(change)
         return chat
 

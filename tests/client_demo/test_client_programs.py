@@ -1,6 +1,5 @@
 """ask, chat, load and the command line, over real sockets, signals and pipes."""
 
-import io
 import os
 import signal
 import sys
@@ -19,8 +18,8 @@ from client_demo.__main__ import app
 from client_demo.ask import ask
 from client_demo.keyboard import lines
 from client_demo.load import load, show
-from client_demo.terminal import Terminal
 from tests.client_demo.double import Double, double
+from tests.client_demo.keys import both
 
 
 @pytest.fixture(scope="module")
@@ -40,22 +39,6 @@ def asking(server: Double, **members: Any) -> Callable[[], Awaitable[int]]:
         "as_json": False,
     }  # fmt: skip
     return partial(ask, "hi", **usual | members)
-
-
-async def both(
-    run: Callable[[], Awaitable[int]], serve: Callable[[], Awaitable[None]]
-) -> int:
-    """Runs a program beside the server's side of it; returns the exit code."""
-    codes: list[int] = []
-
-    async def program() -> None:
-        codes.append(await run())
-
-    with anyio.fail_after(10):
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(program)
-            await serve()
-    return codes[0]
 
 
 async def begin(server: Double) -> int:
@@ -168,7 +151,7 @@ async def test_a_second_ctrl_c_waits_for_nobody(
 async def test_ask_without_a_server(capsys: pytest.CaptureFixture[str]) -> None:
     async with double() as server:
         run = asking(server)
-    assert await run() == 1
+    assert await run() == 4
     assert "no connection" in capsys.readouterr().err
 
 
@@ -188,123 +171,6 @@ async def test_lines_come_whole_from_a_pipe() -> None:
         os.close(writer)
     os.close(reader)
     assert got == ["one", "two", "\u00e4 end"]
-
-
-class Keys:
-    """A terminal's two ends."""
-
-    def __init__(self) -> None:
-        self.console = Console(file=io.StringIO(), width=100, color_system=None)
-        reader, self._writer = os.pipe()
-        self.terminal = Terminal(self.console, descriptor=reader)
-
-    @property
-    def shown(self) -> str:
-        assert isinstance(self.console.file, io.StringIO)
-        lines = self.console.file.getvalue().split("\n")
-        return "\n".join(line.rstrip() for line in lines)
-
-    def type(self, line: str) -> None:
-        os.write(self._writer, line.encode() + b"\n")
-
-    def end(self) -> None:
-        os.close(self._writer)
-
-    async def until(self, text: str) -> None:
-        with anyio.fail_after(5):
-            while text not in self.shown:
-                await anyio.wait_writable(self._writer)
-
-    def run(self, server: Double) -> Callable[[], Awaitable[int]]:
-        return partial(
-            self.terminal.run, url=server.url, token=None, model=None, conversation="c"
-        )
-
-
-async def test_chat_shows_history_answers_and_times(server: Double) -> None:
-    keys = Keys()
-
-    async def serve() -> None:
-        await keys.until(">")
-        keys.type("hello")
-        await server.answer("c", "Some *words*.\n\nAnd ", "more.\x1b[2J")
-        await keys.until("first token 20 ms")
-        keys.end()
-
-    assert await both(keys.run(server), serve) == 0
-    assert "Some words.\n\nAnd more.[2J\n" in keys.shown
-    again = Keys()
-
-    async def leave() -> None:
-        await again.until("> hello")
-        again.type("/quit")
-
-    assert await both(again.run(server), leave) == 0
-    assert "And more.[2J" in again.shown
-
-
-async def test_ctrl_c_stops_the_answer_and_then_leaves(server: Double) -> None:
-    keys = Keys()
-
-    async def serve() -> None:
-        await keys.until(">")
-        keys.type("hello")
-        turn = await begin(server)
-        await server.say("c", turn, "half\n\n", "way\n")
-        await keys.until("half")
-        signal.raise_signal(signal.SIGINT)
-        interrupt = await server.peer.command("interrupt")
-        assert interrupt["turn"] == turn
-        await server.peer.reply(interrupt, "interrupted", turn=turn)
-        await server.done("c", turn, status="interrupted", reason="by_client")
-        await keys.until("interrupted (by_client)")
-        await keys.until(">")
-        while keys.terminal._turn is not None:
-            await anyio.lowlevel.checkpoint()
-        signal.raise_signal(signal.SIGINT)
-
-    assert await both(keys.run(server), serve) == 0
-
-
-async def test_chat_shows_what_happens(server: Double) -> None:
-    keys = Keys()
-
-    async def serve() -> None:
-        await keys.until(">")
-        keys.type("hello")
-        turn = await begin(server)
-        await server.peer.send(
-            type="waiting", conversation="c", turn=turn, phase="waiting_first_token",
-            elapsed_ms=10_000,
-        )  # fmt: skip
-        await server.event("c", "reasoning", turn=turn, text="hm")
-        await server.event(
-            "c", "tool_call", turn=turn, call="k", name="clock", arguments={"z": 1},
-            batch=0, index=0, deadline_at="2026-01-01T00:00:00.000Z",
-        )  # fmt: skip
-        await server.event(
-            "c", "tool_result", turn=turn, call="k", status="ok", output="noon", by="me"
-        )
-        await server.peer.send(
-            type="goaway", deadline_ms=1, reconnect_after_ms=0, reason="restart"
-        )
-        await keys.until("the server goes away: restart")
-        await server.peer.close(4601)
-        await server.connection(2)
-        await keys.until("connected again")
-        await server.event(
-            "c", "error", turn=turn, code="internal", message="sorry", retryable=True
-        )
-        await server.done("c", turn, status="failed")
-        await keys.until("failed (None)")
-        keys.type("again")
-        await server.peer.refuse(await server.peer.command("send"), "queue_full")
-        await keys.until("queue_full: because")
-        keys.end()
-
-    assert await both(keys.run(server), serve) == 0
-    for said in ("calls clock {'z': 1}", "ok: noon", "internal: sorry"):
-        assert said in keys.shown
 
 
 async def test_load_counts_what_happened(
@@ -346,8 +212,28 @@ def test_usage_errors_exit_with_2() -> None:
     for arguments in (
         ["ask", "hi", "--url", "http://example.org"],
         ["ask", ""],
+        ["ask", "-", "-"],
+        ["chat", "--tools", "tools.txt"],
         ["ask", "--nonsense"],
         ["load", "--conversations", "0"],
         ["fly"],
     ):
         assert runner.invoke(app, arguments).exit_code == 2, arguments
+
+
+def test_prompts_are_joined_with_standard_input(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked: list[str] = []
+
+    async def record(prompt: str, **given: Any) -> int:
+        assert given["instructions"] == "be brief"
+        asked.append(prompt)
+        return 0
+
+    monkeypatch.setattr("client_demo.ask.ask", record)
+    options = ["--instructions", "be brief"]
+    for parts in (["Sum up:", "-"], [], ["-"], ["a", "b"]):
+        ran = CliRunner().invoke(app, ["ask", *parts, *options], input="text")
+        assert ran.exit_code == 0, ran.output
+    assert asked == ["Sum up:\n\ntext", "text", "text", "a\n\nb"]

@@ -1,0 +1,1 @@
+"""`chat`: conversations in the terminal; `program` has the whole of it."""

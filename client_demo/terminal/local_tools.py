@@ -1,0 +1,70 @@
+"""The tools that the terminal runs: the time of day, and functions of a file."""
+
+import importlib.util
+import inspect
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated, Any
+from zoneinfo import ZoneInfo, available_timezones
+
+from msgspec import Meta
+
+from client_demo.tools import ClientTool, tool
+
+
+class ToolFileError(Exception):
+    """A file of tools can't be used; the message says why."""
+
+
+def get_time(
+    place: Annotated[
+        str, Meta(description="A large city, or an IANA time zone; else here")
+    ] = "",
+) -> str:
+    """Tells the date and the time of day, here or in another place."""
+    if not place:
+        return datetime.now(UTC).astimezone().strftime("%A %d %B %Y %H:%M:%S %Z")
+    wanted = place.strip().replace(" ", "_").casefold()
+    for zone in sorted(available_timezones()):
+        if wanted in (zone.casefold(), zone.rpartition("/")[2].casefold()):
+            return datetime.now(ZoneInfo(zone)).strftime("%A %d %B %Y %H:%M:%S %Z")
+    raise LookupError(f"there is no time zone of the name {place}")
+
+
+def load_tools(path: Path | None) -> list[ClientTool]:
+    """Returns the terminal's own tools and those of a file.
+
+    Args:
+        path: A Python file, whose functions without `_` are tools; None for none.
+
+    Raises:
+        ToolFileError: It can't be run, or has a function that can't be a tool.
+    """
+    return [tool(get_time), *([] if path is None else _of_file(path))]
+
+
+def _of_file(path: Path) -> list[ClientTool]:
+    spec = importlib.util.spec_from_file_location("chat_tools", path)
+    if spec is None or spec.loader is None:
+        raise ToolFileError(f"{path} is no Python file: its name has to end in .py")
+    module = importlib.util.module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+        return [_made(value) for value in vars(module).values() if _is_tool(value)]
+    except Exception as error:
+        raise ToolFileError(f"{path}: {type(error).__name__}: {error}") from error
+
+
+def _is_tool(value: Any) -> bool:
+    if isinstance(value, ClientTool):
+        return True
+    return (
+        inspect.isfunction(value)
+        and value.__module__ == "chat_tools"
+        and not value.__name__.startswith("_")
+    )
+
+
+def _made(value: ClientTool | Callable[..., Any]) -> ClientTool:
+    return value if isinstance(value, ClientTool) else tool(value)

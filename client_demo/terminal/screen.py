@@ -1,0 +1,116 @@
+"""How the terminal shows a conversation: its history, and a turn as it comes."""
+
+from collections.abc import Sequence
+
+from rich.console import Console
+from rich.markdown import Markdown
+from rich.text import Text
+
+from client_demo.control_characters import without_controls
+from client_demo.live_markdown import LiveMarkdown
+from client_demo.terminal.desk import plain
+from protocol.control import Waiting
+from protocol.events import (
+    DeltaEvent,
+    DoneEvent,
+    LogEvent,
+    MessageEvent,
+    ReasoningEvent,
+    RefusalEvent,
+    TakeoverEvent,
+    ToolCallEvent,
+    ToolResultEvent,
+    TurnErrorEvent,
+)
+from protocol.view import TurnView
+
+PROMPT = "> "
+LOG_IS_ANOTHER = "the server's log of it is not the one from last time"
+_STATUS_CHARACTERS = 120
+_OUTPUT_CHARACTERS = 500
+
+
+class Screen:
+    """Shows text that others wrote without letting it move the cursor."""
+
+    def __init__(self, console: Console) -> None:
+        """Takes where to show."""
+        self.console = console
+        self._live: LiveMarkdown | None = None
+
+    def say(self, message: str) -> None:
+        """Tells what the program does."""
+        self.console.print(Text(without_controls(message), style="dim"))
+
+    def warn(self, message: str) -> None:
+        """Tells what went wrong."""
+        self.console.print(Text(without_controls(message), style="red"))
+
+    def prompt(self) -> None:
+        """Shows that a line may be typed."""
+        self.console.print(Text(PROMPT, style="bold"), end="")
+
+    def recall(self, timeline: Sequence[MessageEvent | TurnView]) -> None:
+        """Shows a part of the history."""
+        for shown in timeline:
+            if isinstance(shown, MessageEvent):
+                said = without_controls(plain(shown.content))
+                self.console.print(Text(PROMPT + said, style="bold"))
+            elif shown.status is not None:
+                self.console.print(Markdown(without_controls(shown.text)))
+                if shown.status != "completed":
+                    self.say(f"{shown.status} ({shown.reason})")
+
+    def begin(self) -> LiveMarkdown:
+        """Makes the place of a turn, for a `with` block."""
+        self._live = LiveMarkdown(self.console)
+        return self._live
+
+    def end(self) -> None:
+        """The turn's block was left."""
+        self._live = None
+
+    def waiting(self, notice: Waiting) -> None:
+        """Shows what the turn waits for."""
+        if self._live is not None:
+            phase = notice.phase.replace("_", " ")
+            self._live.status = f"{phase}, {notice.elapsed_ms / 1000:.0f} s"
+
+    def show(self, live: LiveMarkdown, event: LogEvent) -> None:
+        """Shows an event of the turn."""
+        match event:
+            case DeltaEvent() | RefusalEvent():
+                live.status = ""
+                live.feed(without_controls(event.text))
+            case ReasoningEvent():
+                thought = live.status + without_controls(event.text)
+                live.status = thought.replace("\n", " ")[-_STATUS_CHARACTERS:]
+            case TakeoverEvent():
+                live.end_block()
+                self.say(f"{event.model} takes over")
+            case ToolCallEvent():
+                live.end_block()
+                self.say(f"calls {event.name} {event.arguments}")
+            case ToolResultEvent():
+                self.say(f"{event.status}: {str(event.output)[:_OUTPUT_CHARACTERS]}")
+            case TurnErrorEvent():
+                live.end_block()
+                self.warn(f"{event.code}: {event.message}")
+            case DoneEvent():
+                live.end_block()
+                self.say(_summary(event))
+            case _:
+                pass
+
+
+def _summary(done: DoneEvent) -> str:
+    timing = done.timing
+    parts = [] if done.status == "completed" else [f"{done.status} ({done.reason})"]
+    if timing.ttft_ms is not None:
+        parts.append(f"first token {timing.ttft_ms:.0f} ms")
+    if timing.tokens_per_s is not None:
+        parts.append(f"{timing.tokens_per_s:.0f} tokens/s")
+    if timing.stop_ms is not None:
+        parts.append(f"stopped in {timing.stop_ms:.0f} ms")
+    parts.append(f"{timing.total_ms / 1000:.1f} s")
+    return " · ".join(parts)

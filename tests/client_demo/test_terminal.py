@@ -1,0 +1,167 @@
+"""`chat` against a scripted server: history, signals, what happens to the network."""
+
+import signal
+from collections.abc import AsyncGenerator
+from pathlib import Path
+
+import anyio.lowlevel
+import pytest
+
+from tests.client_demo.double import Double, double
+from tests.client_demo.keys import Keys, both
+
+
+@pytest.fixture(scope="module")
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+@pytest.fixture
+async def server() -> AsyncGenerator[Double]:
+    async with double() as made:
+        yield made
+
+
+async def begin(server: Double) -> int:
+    await server.connection(1)
+    send = await server.peer.command("send")
+    return await server.start("c", await server.message("c", send))
+
+
+async def test_chat_shows_history_answers_and_times(
+    server: Double, tmp_path: Path
+) -> None:
+    keys = Keys(tmp_path)
+
+    async def serve() -> None:
+        await keys.until(">")
+        keys.type("hello")
+        await server.answer("c", "Some *words*.\n\nAnd ", "more.\x1b[2J")
+        await keys.until("first token 20 ms")
+        keys.end()
+
+    assert await both(keys.run(server.url, conversation="c"), serve) == 0
+    assert "Some words.\n\nAnd more.[2J\n" in keys.shown
+    again = Keys(tmp_path)
+
+    async def leave() -> None:
+        await again.until("> hello")
+        again.type("/quit")
+
+    assert await both(again.run(server.url), leave) == 0
+    assert "And more.[2J" in again.shown
+
+
+async def test_ctrl_c_stops_the_answer_and_then_leaves(
+    server: Double, tmp_path: Path
+) -> None:
+    keys = Keys(tmp_path)
+
+    async def serve() -> None:
+        await keys.until(">")
+        keys.type("hello")
+        turn = await begin(server)
+        await server.say("c", turn, "half\n\n", "way\n")
+        await keys.until("half")
+        signal.raise_signal(signal.SIGINT)
+        interrupt = await server.peer.command("interrupt")
+        assert interrupt["turn"] == turn
+        await server.peer.reply(interrupt, "interrupted", turn=turn)
+        await server.done("c", turn, status="interrupted", reason="by_client")
+        await keys.until("interrupted (by_client)")
+        await keys.until(">")
+        while keys.terminal._busy is not None:
+            await anyio.lowlevel.checkpoint()
+        signal.raise_signal(signal.SIGINT)
+
+    assert await both(keys.run(server.url, conversation="c"), serve) == 0
+
+
+async def test_chat_shows_what_happens(server: Double, tmp_path: Path) -> None:
+    keys = Keys(tmp_path)
+
+    async def serve() -> None:
+        await keys.until(">")
+        keys.type("hello")
+        turn = await begin(server)
+        await server.peer.send(
+            type="waiting", conversation="c", turn=turn, phase="waiting_first_token",
+            elapsed_ms=10_000,
+        )  # fmt: skip
+        await server.event("c", "reasoning", turn=turn, text="hm")
+        await server.event(
+            "c", "tool_call", turn=turn, call="k", name="clock", arguments={"z": 1},
+            batch=0, index=0, deadline_at="2026-01-01T00:00:00.000Z",
+        )  # fmt: skip
+        await server.event(
+            "c", "tool_result", turn=turn, call="k", status="ok", output="noon", by="me"
+        )
+        await server.peer.send(
+            type="goaway", deadline_ms=1, reconnect_after_ms=0, reason="restart"
+        )
+        await keys.until("the server goes away: restart")
+        await server.peer.close(4601)
+        await server.connection(2)
+        await keys.until("connected again")
+        await server.event(
+            "c", "error", turn=turn, code="internal", message="sorry", retryable=True
+        )
+        await server.done("c", turn, status="failed")
+        await keys.until("failed (None)")
+        keys.type("again")
+        await server.peer.refuse(await server.peer.command("send"), "queue_full")
+        await keys.until("queue_full: because")
+        keys.end()
+
+    assert await both(keys.run(server.url, conversation="c"), serve) == 0
+    for said in ("calls clock {'z': 1}", "ok: noon", "internal: sorry"):
+        assert said in keys.shown
+
+
+async def test_a_second_ctrl_c_waits_for_nobody(server: Double, tmp_path: Path) -> None:
+    keys = Keys(tmp_path)
+
+    async def serve() -> None:
+        await keys.until(">")
+        keys.type("hello")
+        await server.say("c", await begin(server), "half\n\n", "way\n")
+        await keys.until("half")
+        keys.interrupt()
+        await server.peer.command("interrupt")
+        keys.interrupt()
+        await keys.until_new("the stop is on its way")
+        await keys.until_new("\n>")
+        keys.type("/where")
+        await keys.until_new("epoch e1 · number 4 · connected")
+        keys.end()
+
+    assert await both(keys.run(server.url, conversation="c"), serve) == 0
+
+
+async def test_ctrl_c_gives_up_a_command(server: Double, tmp_path: Path) -> None:
+    keys = Keys(tmp_path)
+
+    async def serve() -> None:
+        await keys.until_new("\n>")
+        keys.type("/delete")
+        await (await server.connection(1)).command("delete")
+        keys.interrupt()
+        await keys.until_new("given up")
+        await keys.until_new("\n>")
+        keys.type("/switch other")
+        await server.peer.reply(await server.peer.command("close"), "closed")
+        await keys.until_new("conversation other")
+        keys.end()
+
+    assert await both(keys.run(server.url, conversation="c"), serve) == 0
+
+
+async def test_no_server_and_no_memory(tmp_path: Path) -> None:
+    async with double() as server:
+        pass
+    keys = Keys(tmp_path)
+    assert await keys.run(server.url)() == 1
+    assert "no connection" in keys.shown
+    (tmp_path / "chat.json").write_text("?")
+    assert await keys.run(server.url)() == 1
+    assert "move it away" in keys.shown
