@@ -157,3 +157,30 @@ async def test_an_open_call_goes_to_the_next_connection() -> None:
             assert reply["turn"] == request["turn"]
             again = await other.frame("tool_request")
             assert (again["call"], again["redelivered"]) == (request["call"], True)
+
+
+async def test_a_turn_that_only_the_store_holds_is_cut_in_its_order() -> None:
+    disk = Disk()
+    async with rig(ScriptedProvider(says("Hello")), disk) as r, connected(r) as client:
+        await client.ask("open", conversation="c")
+        turns: list[int] = []
+        for _ in range(4):
+            reply = await client.ask("send", conversation="c", content="hi")
+            turns.append(reply["turn"])
+            await client.frame("done")
+        await r.committer.flush()
+        held = disk.slow["local/c"] = anyio.Event()
+        client.say("interrupt", id="i", conversation="c", turn=turns[0], seen_seq=1)
+        client.say("configure", id="k", conversation="c", config={})
+        assert (await client.ask("open", conversation="d"))["ok"], "others go on"
+        held.set()
+        reply = await client.frame("reply")
+        assert (reply["re"], reply["outcome"]) == ("i", "already_finished")
+        assert reply["keep_through"] == turns[0]
+        assert (await client.frame("reply"))["re"] == "k"
+        await client.ask("open", conversation="c")
+        frames = [await client.frame()]
+        while frames[-1]["type"] != "caught_up":
+            frames.append(await client.frame())
+        after = [f["type"] for f in frames][-3:]
+        assert after == ["cut", "config", "caught_up"]

@@ -38,9 +38,11 @@ from wsserver.connections.errors import Answering
 from wsserver.connections.gates import Held
 from wsserver.connections.session import Session
 from wsserver.connections.verdict import read_cursor
+from wsserver.connections.viewer import View
 from wsserver.connections.views import Views
 from wsserver.connections.writer import Writer
 from wsserver.engine.moments import timestamp
+from wsserver.turns.applied import Applied
 from wsserver.turns.conversation import Conversation
 from wsserver.turns.directory import Directory
 from wsserver.turns.errors import CommandError, refusal
@@ -129,7 +131,9 @@ class Dispatch:
                     await self._session.refresh(frame.token)
                     self._refreshed()
                     self._reply(frame, "refreshed")
-                case Configure() | Send() | Interrupt() | ToolResult():
+                case Interrupt():
+                    await self._interrupt(frame)
+                case Configure() | Send() | ToolResult():
                     self._apply(frame, _known(await self._find(frame.conversation)))
                 case Close() | Ack() | ToolProgress():
                     self._at_once(frame, self._key(frame.conversation))
@@ -165,16 +169,23 @@ class Dispatch:
                 return False
             case _:
                 conversation = self._loaded(key)
-                if conversation is None or not (
-                    conversation.log.kept or not isinstance(frame, Open)
-                ):
-                    return False
-                if isinstance(frame, Open):
-                    cursor = read_cursor(frame.after, frame.epoch)
-                    self._views.open(frame, conversation, cursor, created=False)
-                else:
-                    self._apply(frame, conversation)
-                return True
+                return conversation is not None and self._in_memory(frame, conversation)
+
+    def _in_memory(
+        self,
+        frame: Open | Configure | Send | Interrupt | ToolResult,
+        conversation: Conversation,
+    ) -> bool:
+        if isinstance(frame, Open) and conversation.log.kept:
+            cursor = read_cursor(frame.after, frame.epoch)
+            self._views.open(frame, conversation, cursor, created=False)
+        elif isinstance(frame, Open) or not conversation.remembers(
+            frame, self._session.principal
+        ):
+            return False
+        else:
+            self._apply(frame, conversation)
+        return True
 
     async def _open(self, frame: Open) -> None:
         cursor = read_cursor(frame.after, frame.epoch)
@@ -202,14 +213,21 @@ class Dispatch:
             applied = await self._directory.delete(key, frame, principal)
         self._writer.answer(encode(applied.reply))
 
+    async def _interrupt(self, frame: Interrupt) -> None:
+        conversation = _known(await self._find(frame.conversation))
+        with conversation.held():
+            view = self._views.view_of(conversation)
+            principal = self._session.principal
+            applied = await conversation.apply_older(frame, principal, view)
+            self._applied(frame, conversation, view, applied)
+
     def _apply(
         self,
         frame: Configure | Send | Interrupt | ToolResult,
         conversation: Conversation,
     ) -> None:
         gates = self._writer.gates
-        stops = isinstance(frame, Interrupt)
-        if gates.held >= MAX_HELD and not stops:
+        if gates.held >= MAX_HELD and not isinstance(frame, Interrupt):
             raise refusal(
                 "store_unavailable",
                 f"{gates.held} replies wait for the log to be written, which is the"
@@ -218,10 +236,21 @@ class Dispatch:
             )
         view = self._views.view_of(conversation)
         applied = conversation.apply(frame, self._session.principal, view)
+        self._applied(frame, conversation, view, applied)
+
+    def _applied(
+        self,
+        frame: Command,
+        conversation: Conversation,
+        view: View | None,
+        applied: Applied,
+    ) -> None:
         if view is not None and applied.flush_through:
             view.flush(applied.flush_through)
-        reply = applied.reply
-        gates.hold(
+        reply, meanwhile = applied.reply, None
+        if isinstance(frame, Interrupt):
+            meanwhile = encode(structs.replace(reply, stored=False))
+        self._writer.gates.hold(
             conversation.log,
             Held(
                 frame=encode(reply),
@@ -229,9 +258,7 @@ class Dispatch:
                 changes=conversation.log.changes,
                 view=view,
                 sent_through=applied.flush_through,
-                meanwhile=encode(structs.replace(reply, stored=False))
-                if stops
-                else None,
+                meanwhile=meanwhile,
             ),
         )
 

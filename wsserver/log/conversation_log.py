@@ -22,6 +22,9 @@ SEAL_AFTER = 256
 """How many single entries the tail holds before they are joined: an entry costs
 about 150 bytes, a number in a joined one 4 bytes and its text."""
 
+READ_BYTES = 262_144
+"""How much of a log is read from the store at once, where all of it is wanted."""
+
 IDLE_TAIL_BYTES = 2**23
 """How much of a tail stays in memory while no turn runs: about two whole turns."""
 
@@ -243,17 +246,22 @@ class ConversationLog:
         """Returns what memory holds from `first` on, stored or not."""
         return cut(self._tail.entries, first - 1, self.head)
 
-    async def whole(self, max_bytes: int) -> list[Entry]:
+    def remembers(self, seq: int) -> bool:
+        """Whether memory holds a number and all after it."""
+        return seq > self._tail.floor
+
+    async def whole(self, max_bytes: int, first: int = 1) -> list[Entry]:
         """Returns all kept entries, stored or not, in order and without a gap.
 
         Args:
             max_bytes: How much is read from the store at once.
+            first: The number to begin with.
 
         Raises:
             StoreError: The store can't be read.
         """
         entries: list[Entry] = []
-        position = self.oldest - 1
+        position = max(first, self.oldest) - 1
         while position < self._tail.floor:
             batch = await self.fetch(position, max_bytes)
             if not batch:

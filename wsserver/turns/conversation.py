@@ -16,7 +16,8 @@ from protocol.events import ConfigEvent, MessageEvent
 from wsserver.auth.principal import Principal
 from wsserver.engine.conversation import ConversationState, Waiting, configured
 from wsserver.engine.moments import timestamp
-from wsserver.log.conversation_log import ConversationLog
+from wsserver.log.conversation_log import READ_BYTES, ConversationLog
+from wsserver.log.entry import Entry
 from wsserver.turns.admission import (
     check_change,
     check_config,
@@ -26,7 +27,7 @@ from wsserver.turns.admission import (
     check_send,
 )
 from wsserver.turns.applied import Applied
-from wsserver.turns.interrupt import interrupt, stop_turn
+from wsserver.turns.interrupt import first_needed, interrupt, stop_turn
 from wsserver.turns.pre_cancelled import PreCancelled
 from wsserver.turns.receipts import Receipts
 from wsserver.turns.running import RunningTurn
@@ -154,10 +155,42 @@ class Conversation:
 
     # Commands
 
+    def remembers(self, command: Applicable, principal: Principal) -> bool:
+        """Whether memory holds all that the command concerns; else `apply_older`."""
+        if not isinstance(command, Interrupt):
+            return True
+        by = principal.name
+        return self._receipts.knows(by, command.id) or (
+            first_needed(self, command, by) is None
+        )
+
+    async def apply_older(
+        self, command: Interrupt, principal: Principal, viewer: Viewer | None
+    ) -> Applied:
+        """Applies an interrupt of a turn that only the store holds.
+
+        Raises:
+            CommandError: It was refused; nothing changed.
+            StoreError: The store can't be read.
+        """
+        first = first_needed(self, command, principal.name)
+        older = () if first is None else await self.log.whole(READ_BYTES, first)
+        return self.apply(command, principal, viewer, older)
+
     def apply(
-        self, command: Applicable, principal: Principal, viewer: Viewer | None
+        self,
+        command: Applicable,
+        principal: Principal,
+        viewer: Viewer | None,
+        older: Sequence[Entry] = (),
     ) -> Applied:
         """Applies a command, or says again what was said when it was applied.
+
+        Args:
+            command: The command.
+            principal: Who sent it.
+            viewer: The connection it came from, if it has the conversation open.
+            older: What only the store held of what an interrupt concerns.
 
         Raises:
             CommandError: It was refused; nothing changed.
@@ -166,7 +199,7 @@ class Conversation:
         known = self.recall(command, principal)
         if known is not None:
             return known
-        applied = self._apply(command, principal, viewer)
+        applied = self._apply(command, principal, viewer, older)
         self.keep(command, principal, applied.reply)
         return applied
 
@@ -209,13 +242,19 @@ class Conversation:
         return Applied(reply=reply)
 
     def _apply(
-        self, command: Applicable, principal: Principal, viewer: Viewer | None
+        self,
+        command: Applicable,
+        principal: Principal,
+        viewer: Viewer | None,
+        older: Sequence[Entry],
     ) -> Applied:
         match command:
             case Send():
                 return self._send(command, principal, viewer)
             case Interrupt():
-                return interrupt(self, command, principal, viewer, self._pre_cancelled)
+                return interrupt(
+                    self, command, principal, viewer, self._pre_cancelled, older
+                )
             case ToolResult():
                 return self._tool_result(command, principal)
             case Configure():

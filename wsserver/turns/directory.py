@@ -17,7 +17,7 @@ from protocol.control import Reply
 from wsserver.auth.principal import Principal
 from wsserver.engine.conversation import ConversationState, Snapshots, load
 from wsserver.log.committer import Committer
-from wsserver.log.conversation_log import ConversationLog
+from wsserver.log.conversation_log import READ_BYTES, ConversationLog
 from wsserver.log.store import Meta, Store
 from wsserver.turns.admission import check_change, check_open, check_store
 from wsserver.turns.applied import Applied
@@ -32,7 +32,6 @@ from wsserver.turns.services import Services
 
 log = structlog.get_logger(__name__)
 
-READ_BYTES = 262_144
 RECEIPT_SECONDS = 86_400.0
 STOP_SECONDS = 1.0
 """How long a turn that is stopped by a drain may take to close its upstream."""

@@ -4,6 +4,7 @@ A race is an outcome, never an error: the turn may have ended, may wait in the
 queue, or may belong to a send that has not arrived yet.
 """
 
+from collections.abc import Sequence
 from typing import Protocol
 
 import msgspec
@@ -13,8 +14,9 @@ from protocol.commands import Interrupt, Keep
 from protocol.control import Reply
 from protocol.events import CutEvent, MessageEvent, Reason, StartEvent
 from wsserver.auth.principal import Principal
-from wsserver.engine.conversation import ConversationState
+from wsserver.engine.conversation import ConversationState, Waiting
 from wsserver.log.conversation_log import ConversationLog
+from wsserver.log.entry import Entry
 from wsserver.turns.applied import Applied
 from wsserver.turns.kept_text import cut_through, keep_through, last_text, proof
 from wsserver.turns.pre_cancelled import PreCancelled
@@ -54,14 +56,43 @@ class Target(Protocol):
         ...
 
 
+def first_needed(target: Target, command: Interrupt, by: str) -> int | None:
+    """Returns from which number on an interrupt needs the log; None if memory does.
+
+    Turns before the last two are only in the store.
+    """
+    log, send = target.log, command.send
+    if send is not None:
+        running = target.turn
+        arrived = target.has_sent(by, send) and not (
+            (running is not None and running.answers(by, send))
+            or _waiting(target.state, by, send)
+        )
+        return 1 if arrived and not _turn_of(log.tail(1), by, send) else None
+    turn = command.turn or target.state.last_turn
+    if not turn or turn > target.state.last_turn or log.remembers(turn):
+        return None
+    return turn
+
+
 def interrupt(
     target: Target,
     command: Interrupt,
     principal: Principal,
     viewer: Viewer | None,
     pre_cancelled: PreCancelled,
+    older: Sequence[Entry] = (),
 ) -> Applied:
-    """Applies an interrupt."""
+    """Applies an interrupt.
+
+    Args:
+        target: The conversation.
+        command: The interrupt.
+        principal: Who wants it.
+        viewer: The connection that it came from, if it has the conversation open.
+        pre_cancelled: Sends that were taken back before they arrived.
+        older: The log from the number on that `first_needed` names, where it does.
+    """
     running = target.turn
     turn = command.turn
     if command.send is not None:
@@ -69,13 +100,13 @@ def interrupt(
         if running is not None and running.answers(by, command.send):
             turn = running.turn
         else:
-            turn = _turn_of(target.log, by, command.send)
+            turn = _turn_of(older or target.log.tail(1), by, command.send)
             if not turn:
                 outcome = _withdraw(target, command.send, by, pre_cancelled)
                 reply = Reply(re=command.id, ok=True, outcome=outcome)
                 return Applied(reply=reply)
     if running is None or turn not in (None, running.turn):
-        return _too_late(target, turn, command, principal, viewer)
+        return _too_late(target, turn, command, principal, viewer, older)
     stopped = stop_turn(
         target.log,
         running,
@@ -128,21 +159,27 @@ def stop_turn(
 
 
 def _withdraw(target: Target, send: str, by: str, pre_cancelled: PreCancelled) -> str:
-    for waiting in target.state.queue:
-        if (waiting.by, waiting.id) == (by, send):
-            waiting.withdrawn = "by_client"
-            target.log.touch()
-            return "dequeued"
+    waiting = _waiting(target.state, by, send)
+    if waiting is not None:
+        waiting.withdrawn = "by_client"
+        target.log.touch()
+        return "dequeued"
     if target.has_sent(by, send):
         return "already_finished"
     pre_cancelled.add(target.log.key, by, send)
     return "pre_cancelled"
 
 
-def _turn_of(log: ConversationLog, by: str, send: str) -> int:
-    """Returns the turn that answered a send, if memory holds it; else 0."""
+def _waiting(state: ConversationState, by: str, send: str) -> Waiting | None:
+    """Returns the message that a send became, if it waits for its turn."""
+    found = [each for each in state.queue if (each.by, each.id) == (by, send)]
+    return found[0] if found else None
+
+
+def _turn_of(entries: Sequence[Entry], by: str, send: str) -> int:
+    """Returns the turn that answered a send, if the entries hold it; else 0."""
     message = 0
-    for entry in log.tail(1):
+    for entry in entries:
         if entry.kind == "message":
             sent = _message(entry.body)
             message = sent.seq if (sent.by, sent.id) == (by, send) else message
@@ -159,20 +196,17 @@ def _too_late(
     command: Interrupt,
     principal: Principal,
     viewer: Viewer | None,
+    older: Sequence[Entry],
 ) -> Applied:
-    """The turn is over: its status stays, but its text may still be cut.
-
-    Turns before the last two are no longer in memory; theirs is not cut.
-    """
+    """The turn is over: its status stays, but its text may still be cut."""
     log = target.log
     turn = turn or target.state.last_turn
-    entries = log.tail(turn)
-    known = bool(entries) and entries[0].first == turn
-    if not 0 < turn <= target.state.last_turn or (known and entries[0].kind != "start"):
+    entries = [entry for entry in older or log.tail(turn) if entry.turn == turn]
+    if not entries or entries[0].kind != "start":
         reply = Reply(re=command.id, ok=True, outcome="not_found")
         return Applied(reply=reply)
     kept: int | UnsetType = UNSET
-    if known and command.seen_seq is not None and command.keep in (None, "seen"):
+    if command.seen_seq is not None and command.keep in (None, "seen"):
         sent = log.head if viewer is None else viewer.sent_through()
         seen = command.seen_seq
         kept = keep_through("seen", seen, turn=turn, sent=sent, head=log.head)

@@ -36,7 +36,7 @@ from wsserver.engine.prompt import PromptFold
 from wsserver.engine.timing import in_one_lump
 from wsserver.engine.tools import Settling
 from wsserver.engine.turn import Turn
-from wsserver.log.conversation_log import ConversationLog
+from wsserver.log.conversation_log import READ_BYTES, ConversationLog
 from wsserver.turns.kept_text import proof
 from wsserver.turns.request import model_request
 from wsserver.turns.runner import TurnRunner
@@ -47,9 +47,6 @@ from wsserver.turns.tool_requests import ToolRequests
 from wsserver.turns.viewer import Viewer
 
 log = structlog.get_logger(__name__)
-
-READ_BYTES = 262_144
-"""How much of the log is read from the store at once."""
 
 
 class RunningTurn:
