@@ -1,7 +1,9 @@
 """A process that commits until it is killed, and prints each commit that it saw.
 
 Run as `python -m tests.stores.committing FILE`. Commit number n appends some tokens
-to each conversation and sets each state to n, so a reader can tell whole commits.
+to each conversation, so a reader can tell by the heads which commits are whole. Every
+few commits the turn so far is compacted; between them text goes to the journal,
+which is moved often.
 """
 
 import sys
@@ -12,6 +14,7 @@ import anyio
 
 from wsserver.log.entry import Entry, compact, text_entry
 from wsserver.log.store import Meta, Write
+from wsserver.stores import sqlite_journal
 from wsserver.stores.sqlite import SqliteStore
 
 KEYS = ["a/1", "a/2", "a/3"]
@@ -27,6 +30,13 @@ def head(number: int, index: int) -> int:
     return sum(1 + (n + index) % 5 for n in range(1, number + 1))
 
 
+def number(heads: list[int]) -> int:
+    """Returns after which commit the heads of all conversations are these."""
+    at = next(n for n in count() if head(n, 0) >= heads[0])
+    assert heads == [head(at, index) for index in range(len(KEYS))], "half a commit"
+    return at
+
+
 def write(number: int, index: int) -> Write:
     begin, end = head(number - 1, index), head(number, index)
 
@@ -38,18 +48,19 @@ def write(number: int, index: int) -> Write:
         joined = compact(entries(head(number - COMPACTED_EVERY, index)))
     return Write(
         key=KEYS[index],
-        meta=Meta(epoch="e1", head=end, oldest=1, live=True, state=b"%d" % number),
+        meta=Meta(epoch="e1", head=end, oldest=1, live=True, state=b"a state"),
         entries=entries(begin),
         compacted=joined,
     )
 
 
 async def main(path: Path) -> None:
+    sqlite_journal.FULL_BYTES = 2_000
     store = SqliteStore(path, durability="process", boot="boot-1")
-    for number in count(1):
-        writes = [write(number, index) for index in range(len(KEYS))]
-        await store.commit(writes, float(number))
-        sys.stdout.write(f"{number}\n")
+    for n in count(1):
+        writes = [write(n, index) for index in range(len(KEYS))]
+        await store.commit(writes, float(n))
+        sys.stdout.write(f"{n}\n")
         sys.stdout.flush()
 
 

@@ -22,12 +22,17 @@ def done(seq: int, turn: int = 1) -> Entry:
     return Entry("done", seq, seq, turn, b'{"type":"done"}')
 
 
-def meta(head: int, *, oldest: int = 1, live: bool = False) -> Meta:
+def meta(head: int, *, oldest: int = 1, live: bool = True) -> Meta:
     return Meta(epoch="e1", head=head, oldest=oldest, live=live, state=b"\0s\xff")
 
 
 def appending(entries: Sequence[Entry], key: str = KEY, **members: Any) -> Write:
     return Write(key=key, meta=meta(entries[-1].seq), entries=entries, **members)
+
+
+def at_rest(entries: Sequence[Entry], key: str = KEY) -> Write:
+    """Makes a write of a conversation in which no turn runs, so no more may come."""
+    return Write(key=key, meta=meta(entries[-1].seq, live=False), entries=entries)
 
 
 def compacting(entries: Sequence[Entry], head: int) -> Write:

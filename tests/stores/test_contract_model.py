@@ -22,8 +22,10 @@ from hypothesis.stateful import (
     precondition,
     rule,
 )
+from msgspec.structs import replace
 
 from tests.stores.samples import NOW, only
+from tests.stores.sqlite_rig import crash
 from wsserver.log.entry import Entry, compact, text_entry
 from wsserver.log.store import Meta, Receipt, Store, Write
 from wsserver.stores.memory import MemoryStore
@@ -46,10 +48,20 @@ class Kept:
 
     def __init__(self) -> None:
         self.entries: list[Entry] = []  # single ones
-        self.rows: list[tuple[int, int, float]] = []  # first, last, at
+        # First, last, at; a store may have cut one finer, where text was streamed.
+        self.rows: list[tuple[int, int, float]] = []
+        self.streaming = False  # the newest row was
         self.meta = Meta(epoch="e", head=0, oldest=1, live=False, state=b"")
         self.written = 0.0
         self.receipts: list[Receipt] = []
+
+    def stream(self, entries: list[Entry], at: float) -> None:
+        first = entries[0].first
+        if self.streaming:
+            first = self.rows.pop()[0]
+        self.rows.append((first, entries[-1].seq, at))
+        self.entries += entries
+        self.streaming = True
 
     def add_rows(self, entries: list[Entry], at: float) -> None:
         first = entries[0].first if entries else 0
@@ -75,11 +87,11 @@ class Stores(RuleBasedStateMachine):
 
     @initialize()
     def begin(self) -> None:
-        self.store = self.make()
+        self.store: Store = self.make()
         self.model: dict[str, Kept] = {}
         self.now = NOW
 
-    def commit(self, *writes: Write) -> None:
+    def commit(self, *writes: Write, streaming: bool = False) -> None:
         self.now += 1.0
         self.run(self.store.commit(writes, self.now))
         for write in writes:
@@ -89,6 +101,7 @@ class Stores(RuleBasedStateMachine):
                 kept = self.model.setdefault(write.key, Kept())
                 assert write.meta is not None
                 kept.meta, kept.written = write.meta, self.now
+                kept.streaming = kept.streaming and streaming
 
     def next_meta(self, key: str, count: int, **members: Any) -> Meta:
         last = self.model[key].meta if key in self.model else Kept().meta
@@ -122,6 +135,30 @@ class Stores(RuleBasedStateMachine):
         for key, new in made.items():
             self.model[key].entries += new
             self.model[key].add_rows(new, self.now)
+
+    @precondition(lambda self: self.model)
+    @rule(
+        group=st.dictionaries(
+            st.sampled_from(KEYS), st.lists(TEXT, min_size=1, max_size=3), min_size=1
+        )
+    )
+    def stream(self, group: dict[str, list[str]]) -> None:
+        """Appends what a turn appends while its model speaks."""
+        made = {
+            key: self.made(key, [("delta", text) for text in texts])
+            for key, texts in group.items()
+            if key in self.model
+        }
+        metas = {
+            key: replace(self.model[key].meta, head=new[-1].seq, live=True)
+            for key, new in made.items()
+        }
+        self.commit(
+            *(Write(key=key, meta=metas[key], entries=made[key]) for key in made),
+            streaming=True,
+        )
+        for key, new in made.items():
+            self.model[key].stream(new, self.now)
 
     @precondition(lambda self: self.model)
     @rule(data=st.data(), pieces=APPENDED, limit=st.sampled_from([1, 20, 10**6]))
@@ -158,7 +195,8 @@ class Stores(RuleBasedStateMachine):
     def trim(self, data: st.DataObject, pieces: list[tuple[str, str]]) -> None:
         key = data.draw(st.sampled_from(sorted(self.model)))
         kept, new = self.model[key], self.made(key, pieces)
-        through = data.draw(st.integers(0, kept.meta.head + len(new)))
+        ends = [0, *(last for _, last, _ in kept.rows), kept.meta.head + len(new)]
+        through = data.draw(st.sampled_from(ends))
 
         self.commit(
             Write(
@@ -273,24 +311,30 @@ class MemoryStores(Stores):
 
 
 class SqliteStores(Stores):
-    """Also closes the file and opens it again in between."""
+    """Also closes or leaves the file and opens it again in between."""
 
-    def make(self) -> Store:
+    store: SqliteStore
+
+    def make(self) -> SqliteStore:
         self.folder = tempfile.TemporaryDirectory()
         self.runner = asyncio.Runner()
         return self.open()
 
-    def open(self) -> Store:
+    def open(self) -> SqliteStore:
         path = Path(self.folder.name, "s.db")
         return SqliteStore(path, durability="process", boot="b")
 
     def run(self, wanted: Coroutine[Any, Any, T]) -> T:
         return self.runner.run(wanted)
 
-    @rule()
-    def reopen(self) -> None:
-        self.run(self.store.close())
+    @rule(killed=st.booleans())
+    def reopen(self, killed: bool) -> None:
+        self.run(crash(self.store) if killed else self.store.close())
         self.store = self.open()
+
+    @rule()
+    def move(self) -> None:
+        self.run(self.store._writer.call(self.store._move_text))
 
     def teardown(self) -> None:
         if hasattr(self, "store"):

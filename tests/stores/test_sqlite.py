@@ -16,6 +16,7 @@ from tests.stores.samples import (
     NOW,
     OTHER,
     appending,
+    at_rest,
     done,
     meta,
     receipt,
@@ -140,7 +141,7 @@ async def test_reading_a_little_of_a_long_conversation_is_cheap(path: Path) -> N
     async with opened(path) as store:
         for seq in range(1, 21):
             big = text_entry("delta", seq, 1, "x" * 100_000)
-            await store.commit([appending([big])], NOW)
+            await store.commit([at_rest([big])], NOW)
         store._reading.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, 350_000)
 
         assert [e.seq for e in await store.read(KEY, 5, 210_000)] == [6, 7]
@@ -159,7 +160,7 @@ async def test_reading_a_little_of_a_long_conversation_is_cheap(path: Path) -> N
 async def test_damaged_entries_are_not_taken_for_a_log(path: Path, damage: str) -> None:
     async with opened(path) as store:
         for first in (1, 4, 7):
-            await store.commit([appending(tokens(first, first + 2))], NOW)
+            await store.commit([at_rest(tokens(first, first + 2))], NOW)
         await query(path, damage)
 
         with pytest.raises(StoreError, match=r"s\.db: entries are damaged"):
@@ -271,7 +272,7 @@ async def test_the_write_ahead_log_does_not_grow_for_ever(
     big = [text_entry("delta", seq, 1, "x" * 120_000) for seq in range(1, 1001)]
     async with opened(path) as store:
         for first in range(0, 600, 4):
-            await store.commit([appending(big[first : first + 4])], NOW)
+            await store.commit([at_rest(big[first : first + 4])], NOW)
             await checkpoints(store)
 
         moved = await anyio.Path(path).stat()

@@ -14,6 +14,7 @@ from tests.stores.samples import (
     NOW,
     OTHER,
     appending,
+    at_rest,
     compacting,
     done,
     meta,
@@ -65,10 +66,13 @@ async def test_each_conversation_is_listed_with_what_is_kept(
     store: SqliteStore, archive: Archive
 ) -> None:
     live = Write(key=OTHER, meta=meta(2, live=True), entries=tokens(1, 2))
-    await store.commit([appending([*tokens(1, 3), done(4)])], NOW)
+    await store.commit([at_rest([*tokens(1, 3), done(4)])], NOW)
     await store.commit([live], NOW + 1)
     trimmed = Write(
-        key=KEY, meta=meta(5, oldest=5), entries=tokens(5, 5), trim_through=4
+        key=KEY,
+        meta=meta(5, oldest=5, live=False),
+        entries=tokens(5, 5),
+        trim_through=4,
     )
     await store.commit([trimmed], NOW + 2)
 
@@ -124,7 +128,7 @@ async def test_a_long_conversation_is_read_in_short_reads(
     """While it is read, compacted, appended to and wiped after: nobody waits."""
     text = [entry for n in range(8) for entry in _long(1 + 20 * n, 20 + 20 * n)]
     for n in range(8):
-        await store.commit([appending(text[20 * n : 20 * n + 20])], NOW)
+        await store.commit([at_rest(text[20 * n : 20 * n + 20])], NOW)
     reading = await anyio.to_thread.run_sync(lambda: archive.entries(archive.find(KEY)))
     read = [await anyio.to_thread.run_sync(next, reading) for _ in range(3)]
 

@@ -63,7 +63,8 @@ class Write(Struct, frozen=True, kw_only=True):
         entries: New entries, contiguous after the stored head.
         compacted: Entries that replace the rows of `compacted[0].first ...
             compacted[-1].seq`, which begin and end at rows' edges; they may
-            include entries of this same write.
+            include entries of this same write. The text that several writes bring
+            to a running turn may be one row, all else begins a row.
         receipts: New receipts.
         trim_through: Drop the rows that end at or before this number.
         delete: Drop all that is kept under the key, receipts too.

@@ -11,6 +11,8 @@ from msgspec import Struct
 from wsserver.log.entry import Entry
 from wsserver.log.store import StoreError, Write
 
+Blob = bytes  # where `bytes` is a member's name
+
 ROW_BYTES = 262_144
 """About what one row holds; only a single entry may be larger. It bounds what
 must be decoded to read one entry, and what a compaction holds in memory twice."""
@@ -29,6 +31,7 @@ class Row(Struct, frozen=True, gc=False):
         bytes: The length of all bodies.
         ends_turn: Whether its last entry is a `done`.
         entries: Its entries, never none.
+        encoded: The same as a store writes them, where that is known already.
     """
 
     first: int
@@ -37,6 +40,7 @@ class Row(Struct, frozen=True, gc=False):
     bytes: int
     ends_turn: bool
     entries: Sequence[Entry]
+    encoded: Blob = b""
 
 
 class Change(Struct, frozen=True, kw_only=True):

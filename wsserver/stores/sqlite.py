@@ -1,5 +1,7 @@
 """The embedded store: one SQLite file, one thread that writes, one that reads.
 
+Text goes to a journal first, see `wsserver.stores.sqlite_journal`.
+
 Commits wait for no medium unless `durability` is `power`, and not for the moving of
 the write-ahead log into the file either: the reading thread does most of that.
 Runs under asyncio only (uvloop included).
@@ -13,24 +15,25 @@ from typing import Any
 import anyio
 import msgspec
 import structlog
+from msgspec import structs
 
+from protocol.ids import MAX_SEQ
 from wsserver.log.entry import Entry
 from wsserver.log.store import Meta, Receipt, StoreError, Write
 from wsserver.stores import Durability
 from wsserver.stores.sql import statement
-from wsserver.stores.sqlite_commit import commit
 from wsserver.stores.sqlite_file import (
     SqliteFile,
     closed,
     explained,
     opened,
 )
-from wsserver.stores.sqlite_read import decode, read_entries
+from wsserver.stores.sqlite_journal import Journal
+from wsserver.stores.sqlite_read import decode, joined, read_entries, read_meta
 from wsserver.stores.worker import Worker
 
 log = structlog.get_logger(__name__)
 
-_META = statement("meta")
 _RECEIPTS = statement("receipts")
 _LIVE = statement("live")
 _IDLE = statement("idle")
@@ -69,11 +72,14 @@ class SqliteStore:
         self._pages = 0  # written since the last checkpoint
         self._wipe = False  # deleted text is still in the write-ahead log
         self._checkpointing = False
+        self._journal = Journal()
+        self._moving = False
         connections: list[sqlite3.Connection] = []
         try:
             connections = [self._file.connect(durability) for _ in range(2)]
             self._writing, self._reading = connections
             self.epochs_renewed = opened(self._writing, durability, boot)
+            self._journal.load(self._writing)
         except BaseException as error:
             for connection in connections:
                 connection.close()
@@ -93,11 +99,8 @@ class SqliteStore:
 
     async def meta(self, key: str) -> Meta | None:
         """Returns the conversation's meta; as `Store.meta`."""
-        row = await self._ask(_META, {"key": key})
-        if row is None:
-            return None
-        epoch, head, oldest, live, state = row
-        return Meta(epoch=epoch, head=head, oldest=oldest, live=bool(live), state=state)
+        self._check_open()
+        return await self._reader.call(self._meta, key)
 
     async def read(self, key: str, after: int, max_bytes: int) -> list[Entry]:
         """Returns entries from `after + 1` on; as `Store.read`."""
@@ -115,7 +118,13 @@ class SqliteStore:
 
     async def trim_point(self, key: str, before: float, keep_bytes: int) -> int:
         """Returns the highest number that may go; as `Store.trim_point`."""
-        values = {"key": key, "before": before, "keep_bytes": keep_bytes}
+        text = self._journal.text(key)  # never the end of a turn
+        values = {
+            "key": key,
+            "before": before,
+            "keep_bytes": keep_bytes - sum([len(entry.body) for entry in text]),
+            "journal": text[0].first if text else MAX_SEQ,
+        }
         return (await self._ask(_TRIM_POINT, values))[0]
 
     async def idle(self, before: float, limit: int) -> list[str]:
@@ -153,13 +162,23 @@ class SqliteStore:
 
     def _commit(self, writes: Sequence[Write], now: float) -> None:
         try:
-            self._pages += commit(self._writing, writes, now)
+            self._pages += self._journal.commit(self._writing, writes, now)
         except sqlite3.Error as error:
             raise explained(error, self._file.path) from error
         self._wipe = self._wipe or any(write.delete for write in writes)
         if (self._wipe or self._pages > _CHECKPOINT_PAGES) and not self._checkpointing:
             self._checkpointing = True
             self._reader.post(self._checkpoint)
+        if self._journal.full and not self._moving:
+            self._moving = True
+            self._writer.post(self._move_text)  # nobody waits for it
+
+    def _move_text(self) -> None:
+        try:
+            self._pages += self._journal.move(self._writing)
+        except sqlite3.Error as error:  # the journal still has it: later again
+            log.warning("store_journal_not_moved", error=str(error))
+        self._moving = False
 
     def _complete_checkpoint(self) -> None:
         """Moves what the reading thread left, so that the log begins anew."""
@@ -170,6 +189,7 @@ class SqliteStore:
 
     def _finish(self) -> None:
         try:
+            self._journal.move(self._writing)
             closed(self._writing)
         except sqlite3.Error as error:
             raise explained(error, self._file.path) from error
@@ -185,9 +205,21 @@ class SqliteStore:
         except sqlite3.Error as error:
             raise explained(error, self._file.path) from error
 
+    def _meta(self, key: str) -> Meta | None:
+        try:
+            text = self._journal.text(key)
+            meta = read_meta(self._reading, key)
+        except sqlite3.Error as error:
+            raise explained(error, self._file.path) from error
+        if meta is None or not text or text[-1].seq <= meta.head:
+            return meta
+        return structs.replace(meta, head=text[-1].seq)
+
     def _read(self, key: str, after: int, max_bytes: int) -> list[Entry]:
         try:
-            return read_entries(self._reading, key, after, max_bytes)
+            text = self._journal.text(key)
+            rows = read_entries(self._reading, key, after, max_bytes)
+            return joined(rows, text, after, max_bytes)
         except sqlite3.Error as error:
             raise explained(error, self._file.path) from error
 

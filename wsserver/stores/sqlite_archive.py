@@ -1,12 +1,13 @@
 """A SQLite store as others than its server see it: what is in it, without changes.
 
-May be used while a server has the file open. Each statement is a read of its own
-and short, since one that lasts would keep the server from emptying its write-ahead
-log. Everything here blocks.
+May be used while a server has the file open, or after it was killed. Each read is
+short, since one that lasts would keep the server from emptying its write-ahead log,
+and sees rows and journal as they were at one moment. Everything here blocks.
 """
 
 import sqlite3
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -17,7 +18,7 @@ from wsserver.log.entry import Entry
 from wsserver.log.store import StoreError
 from wsserver.stores.sql import statement
 from wsserver.stores.sqlite_file import check_ours, explained
-from wsserver.stores.sqlite_read import read_entries
+from wsserver.stores.sqlite_read import Left, joined, read_entries, read_journal
 
 _BUSY_SECONDS = 5.0
 _READ_BYTES = 262_144
@@ -95,11 +96,11 @@ class Archive:
             StoreError: The file can't be read.
         """
         after = ""
-        while rows := self._fetch(
+        while page := self._kept(
             _CONVERSATIONS, {"after": after, "space": space, "limit": _PAGE}
         ):
-            yield from map(_kept, rows)
-            after = rows[-1][0]
+            yield from page
+            after = page[-1].key
 
     def find(self, name: str) -> Kept:
         """Returns the conversation of a key, or of an id that only one space has.
@@ -107,8 +108,8 @@ class Archive:
         Raises:
             StoreError: There is none, or there are several; or the file can't be read.
         """
-        rows = self._fetch(_NAMED, {"name": name, "limit": _SHOWN})
-        found = {kept.key: kept for kept in map(_kept, rows)}
+        named = self._kept(_NAMED, {"name": name, "limit": _SHOWN})
+        found = {kept.key: kept for kept in named}
         if name in found:
             return found[name]
         if len(found) > 1:
@@ -129,10 +130,10 @@ class Archive:
         """
         after = kept.oldest - 1
         while after < kept.head:
-            try:
-                batch = read_entries(self._connection, kept.key, after, _READ_BYTES)
-            except sqlite3.Error as error:
-                raise explained(error, self.path) from error
+            with self._reading() as journal:
+                rows = read_entries(self._connection, kept.key, after, _READ_BYTES)
+            text = journal.texts.get(kept.key, ())
+            batch = joined(rows, text, after, _READ_BYTES)
             if not batch or batch[0].first > after + 1:
                 raise StoreError(
                     f"{kept.key} was shortened or deleted meanwhile; try again"
@@ -143,21 +144,33 @@ class Archive:
                 yield entry.part(after, kept.head)
                 after = entry.seq
 
-    def _fetch(self, sql: str, values: Mapping[str, Any]) -> list[Any]:
+    def _kept(self, sql: str, values: Mapping[str, Any]) -> list[Kept]:
+        with self._reading() as journal:
+            rows = self._connection.execute(sql, values).fetchall()
+        return [_kept(row, journal) for row in rows]
+
+    @contextmanager
+    def _reading(self) -> Generator[Left]:
+        """Gives the journal as it was when the rows were that are read inside."""
         try:
-            return self._connection.execute(sql, values).fetchall()
+            self._connection.execute("BEGIN")
+            try:
+                yield read_journal(self._connection)
+            finally:
+                self._connection.execute("COMMIT")
         except sqlite3.Error as error:
             raise explained(error, self.path) from error
 
 
-def _kept(row: tuple[Any, ...]) -> Kept:
+def _kept(row: tuple[Any, ...], journal: Left) -> Kept:
     key, epoch, head, oldest, live, written, size = row
+    text = [entry for entry in journal.texts.get(key, ()) if entry.seq > head]
     return Kept(
         key=key,
         epoch=epoch,
         oldest=oldest,
-        head=head,
-        bytes=size,
+        head=text[-1].seq if text else head,
+        bytes=size + sum([len(entry.body) for entry in text]),
         live=bool(live),
-        written=written,
+        written=max(written, journal.at) if text else written,
     )

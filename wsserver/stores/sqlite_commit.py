@@ -1,4 +1,4 @@
-"""One commit of the SQLite store: writes in, a few statements out.
+"""Writing rows of the SQLite store: writes in, a few statements out.
 
 However many conversations are written, each statement takes all of them at once
 (their values as one JSON array, their blobs joined): each step of a statement gives
@@ -7,14 +7,16 @@ commit would mostly wait for.
 """
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 
 import msgspec
 import orjson
 
+from wsserver.log.entry import Entry
 from wsserver.log.store import Write
 from wsserver.stores.receipts import KEPT, KEPT_SECONDS
-from wsserver.stores.rows import Change, does_not_follow, misaligned, plan
+from wsserver.stores.rows import Change, does_not_follow, misaligned
 from wsserver.stores.sql import statement
 
 _DELETE = statement("delete")
@@ -26,49 +28,67 @@ _WRITE_ROWS = statement("write_rows")
 _WRITE_RECEIPTS = statement("write_receipts")
 _PRUNE_RECEIPTS = statement("prune_receipts")
 
+PAGE_BYTES = 4096
+"""How large SQLite makes the pages of a new file."""
+
+Changed = tuple[Write, Change]
+"""A write that does not delete, and what it does to rows."""
+
 _encode = msgspec.msgpack.Encoder().encode
 
 
-def commit(connection: sqlite3.Connection, writes: Sequence[Write], now: float) -> int:
-    """Writes all or nothing; returns about how many pages that took.
-
-    Deletions go first, so one commit may delete a conversation and begin it anew.
-
-    Raises:
-        StoreError: A write does not fit what is stored.
-        sqlite3.Error: The file can't be written.
-    """
-    gone = [write.key for write in writes if write.delete]
-    kept = [write for write in writes if not write.delete]
-    changes = [plan(write, now) for write in kept]
+@contextmanager
+def transaction(connection: sqlite3.Connection) -> Generator[None]:
+    """Everything inside happens, or nothing."""
     connection.execute("BEGIN IMMEDIATE")
     try:
-        if gone:
-            connection.execute(_DELETE, {"keys": _json(gone)})
-        pages = _write_metas(connection, kept, changes, now)
-        _drop_compacted(connection, kept, changes)
-        pages += _write_rows(connection, kept, changes, now)
-        trims = [(w.key, 0, w.trim_through) for w in kept if w.trim_through]
-        if trims:
-            connection.execute(_DROP_ROWS, {"ranges": _json(trims)})
-        _write_receipts(connection, kept, now)
+        yield
         connection.execute("COMMIT")
     except BaseException:
         if connection.in_transaction:  # some errors have ended it already
             connection.execute("ROLLBACK")
         raise
+
+
+def write_rows(
+    connection: sqlite3.Connection,
+    gone: Sequence[str],
+    changes: Sequence[Changed],
+    now: float,
+) -> int:
+    """Writes what no journal holds; returns about how many pages that took.
+
+    Deletions go first, so one commit may delete a conversation and begin it anew.
+    Use it in a transaction.
+
+    Args:
+        connection: Of the writing thread.
+        gone: The conversations to delete.
+        changes: What is to be written of others.
+        now: Seconds since the epoch.
+
+    Raises:
+        StoreError: A write does not fit what is stored.
+        sqlite3.Error: The file can't be written.
+    """
+    if gone:
+        connection.execute(_DELETE, {"keys": _json(gone)})
+    pages = _write_metas(connection, changes, now)
+    _drop_compacted(connection, changes)
+    pages += _write_entries(connection, changes, now)
+    trims = [(w.key, 0, w.trim_through) for w, _ in changes if w.trim_through]
+    if trims:
+        connection.execute(_DROP_ROWS, {"ranges": _json(trims)})
+    _write_receipts(connection, changes, now)
     return pages
 
 
 def _write_metas(
-    connection: sqlite3.Connection,
-    writes: Sequence[Write],
-    changes: Sequence[Change],
-    now: float,
+    connection: sqlite3.Connection, changes: Sequence[Changed], now: float
 ) -> int:
     states = _Joined()
     metas: list[object] = []
-    for write, change in zip(writes, changes, strict=True):
+    for write, change in changes:
         meta = write.meta
         assert meta is not None, "only a write that deletes has no meta"
         metas.append(
@@ -93,13 +113,9 @@ def _write_metas(
     return len(metas) + states.pages
 
 
-def _drop_compacted(
-    connection: sqlite3.Connection, writes: Sequence[Write], changes: Sequence[Change]
-) -> None:
+def _drop_compacted(connection: sqlite3.Connection, changes: Sequence[Changed]) -> None:
     ranges = [
-        (write.key, *change.dropped)
-        for write, change in zip(writes, changes, strict=True)
-        if change.dropped
+        (write.key, *change.dropped) for write, change in changes if change.dropped
     ]
     if not ranges:
         return
@@ -110,18 +126,14 @@ def _drop_compacted(
     connection.execute(_DROP_ROWS, {"ranges": _json(ranges)})
 
 
-def _write_rows(
-    connection: sqlite3.Connection,
-    writes: Sequence[Write],
-    changes: Sequence[Change],
-    now: float,
+def _write_entries(
+    connection: sqlite3.Connection, changes: Sequence[Changed], now: float
 ) -> int:
     entries = _Joined()
     rows: list[object] = []
-    for write, change in zip(writes, changes, strict=True):
+    for write, change in changes:
         for row in change.rows:
-            count = len(row.entries)
-            place = entries.add(_encode(row.entries)[_array_head(count) :])
+            place = entries.add(row.encoded or encoded(row.entries))
             rows.append(
                 (
                     write.key,
@@ -129,7 +141,7 @@ def _write_rows(
                     row.last,
                     row.bytes,
                     int(row.ends_turn),
-                    count,
+                    len(row.entries),
                     *place,
                 )
             )
@@ -140,13 +152,20 @@ def _write_rows(
     return len(rows) + entries.pages
 
 
+def encoded(entries: Sequence[Entry]) -> bytes:
+    """Returns entries as a row has them: without the array's head."""
+    count = len(entries)
+    assert count < 65_536, "`ROW_BYTES` leaves room for no more"
+    return _encode(entries)[1 if count < 16 else 3 :]
+
+
 def _write_receipts(
-    connection: sqlite3.Connection, writes: Sequence[Write], now: float
+    connection: sqlite3.Connection, changes: Sequence[Changed], now: float
 ) -> None:
     receipts = _Joined()
     given: list[object] = []
     senders: set[tuple[str, str]] = set()
-    for write in writes:
+    for write, _ in changes:
         for receipt in write.receipts:
             place = receipts.add(_encode(receipt))
             given.append((write.key, receipt.principal, receipt.id, receipt.at, *place))
@@ -160,12 +179,6 @@ def _write_receipts(
         _PRUNE_RECEIPTS,
         {"senders": _json(list(senders)), "since": now - KEPT_SECONDS, "kept": KEPT},
     )
-
-
-def _array_head(count: int) -> int:
-    """Returns how many bytes MessagePack puts before an array's elements."""
-    assert count < 65_536, "`ROW_BYTES` leaves room for no more"
-    return 1 if count < 16 else 3
 
 
 def _json(value: object) -> str:
@@ -192,4 +205,4 @@ class _Joined:
     @property
     def pages(self) -> int:
         """About how many pages of the file they fill."""
-        return self._end // 4096
+        return self._end // PAGE_BYTES

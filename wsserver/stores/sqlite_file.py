@@ -13,7 +13,7 @@ from wsserver.log.store import StoreError
 from wsserver.stores import Durability
 from wsserver.stores.sql import statement
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 _APPLICATION_ID = 0x77737372
 _OLDEST_SQLITE = (3, 38, 0)  # the first with `->>`
 _BUSY_SECONDS = 10.0  # only our own two connections can be in each other's way

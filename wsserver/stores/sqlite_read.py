@@ -1,24 +1,30 @@
 """Reading a conversation's entries out of a SQLite file, whoever has it open."""
 
 import sqlite3
+from collections.abc import Sequence
 from typing import TypeVar
 
 import msgspec
+from msgspec import Struct
 
 from wsserver.log.entry import Entry
+from wsserver.log.store import Meta
 from wsserver.stores.rows import take
 from wsserver.stores.sql import statement
 
 T = TypeVar("T")
 
+_META = statement("meta")
 _READ = statement("read")
+_JOURNAL = statement("journal_read")
+_texts = msgspec.msgpack.Decoder(list[tuple[str, int, bytes]])
 _entries = msgspec.msgpack.Decoder(list[Entry])
 
 
 def read_entries(
     connection: sqlite3.Connection, key: str, after: int, max_bytes: int
 ) -> list[Entry]:
-    """Returns entries from `after + 1` on; as `Store.read`.
+    """Returns entries from `after + 1` on that are in rows; as `Store.read`.
 
     Raises:
         sqlite3.Error: They can't be read, or are damaged.
@@ -30,8 +36,72 @@ def read_entries(
         return []
     entries = decode(_entries, count, blob)
     if numbers != last - first + 1 or entries[-1].seq != last:
-        raise _damaged()
+        raise damaged()
     return take(entries, after, max_bytes)
+
+
+def read_meta(connection: sqlite3.Connection, key: str) -> Meta | None:
+    """Returns what rows say of a conversation, None if there is none.
+
+    Raises:
+        sqlite3.Error: It can't be read.
+    """
+    row = connection.execute(_META, {"key": key}).fetchone()
+    if row is None:
+        return None
+    epoch, head, oldest, live, state = row
+    return Meta(epoch=epoch, head=head, oldest=oldest, live=bool(live), state=state)
+
+
+class Left(Struct, frozen=True, kw_only=True):
+    """What is in the journal.
+
+    Attributes:
+        bytes: How much that is.
+        at: When it was appended to last, in seconds since the epoch; 0 for never.
+        texts: Text by key, in order. Rows may have a part of it.
+    """
+
+    bytes: int
+    at: float
+    texts: dict[str, list[Entry]]
+
+
+def read_journal(connection: sqlite3.Connection) -> Left:
+    """Returns what the journal holds.
+
+    Raises:
+        sqlite3.Error: It can't be read, or is damaged.
+    """
+    size, newest = 0, 0.0
+    texts: dict[str, list[Entry]] = {}
+    for at, blob in connection.execute(_JOURNAL).fetchall():
+        size, newest = size + len(blob), at
+        try:
+            pieces = _texts.decode(blob)
+        except msgspec.DecodeError as error:
+            raise damaged() from error
+        for key, count, entries in pieces:
+            texts.setdefault(key, []).extend(decode(_entries, count, entries))
+    return Left(bytes=size, at=newest, texts=texts)
+
+
+def joined(
+    rows: list[Entry], text: Sequence[Entry], after: int, max_bytes: int
+) -> list[Entry]:
+    """Returns what was read from rows and the text that follows, as `Store.read`.
+
+    Args:
+        rows: Entries from `after + 1` on, read later than `text` or with it.
+        text: What the journal holds of the conversation.
+        after: The number before those that are wanted.
+        max_bytes: How much is wanted.
+    """
+    last = rows[-1].seq if rows else after
+    newer = [entry for entry in text if entry.seq > last]
+    if not newer or newer[0].first != last + 1:  # there are more rows to come
+        return rows
+    return take([*rows, *newer], after, max_bytes)
 
 
 def decode(
@@ -45,8 +115,9 @@ def decode(
     try:
         return decoder.decode(b"\xdd" + count.to_bytes(4, "big") + blob)
     except msgspec.DecodeError as error:
-        raise _damaged() from error
+        raise damaged() from error
 
 
-def _damaged() -> sqlite3.DatabaseError:
+def damaged() -> sqlite3.DatabaseError:
+    """Makes the error for what can't be what was written."""
     return sqlite3.DatabaseError("entries are damaged")

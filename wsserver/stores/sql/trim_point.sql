@@ -1,3 +1,4 @@
+-- :keep_bytes is without the text in the journal, whose first number is :journal.
 WITH judged AS (
   SELECT
     last, ends_turn,
@@ -5,6 +6,7 @@ WITH judged AS (
       AS droppable
   FROM batch
   WHERE conversation = (SELECT id FROM conversation WHERE key = :key)
+    AND last < :journal
 )
 SELECT coalesce(max(last), 0) FROM judged
 WHERE ends_turn

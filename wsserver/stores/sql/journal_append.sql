@@ -1,0 +1,1 @@
+INSERT INTO journal (at, texts) VALUES (?, ?)

@@ -1,0 +1,1 @@
+SELECT at, texts FROM journal ORDER BY id
