@@ -53,7 +53,7 @@ def with_flags(
     kind = inspect.Parameter.KEYWORD_ONLY
     parameters = [parameter.replace(kind=kind) for parameter in own] + [
         inspect.Parameter(
-            name, kind, default=None, annotation=Annotated[str | None, option]
+            name, kind, default=None, annotation=Annotated[_kind(name), option]
         )
         for name, option in options.items()
     ]
@@ -68,11 +68,22 @@ def _option(name: str) -> Any:
     metadata = msgspec.inspect.type_info(field.type)
     assert isinstance(metadata, msgspec.inspect.Metadata), "settings are described"
     schema = cast("dict[str, str]", metadata.extra_json_schema)
+    flag = name.replace("_", "-")
+    if isinstance(field.default, bool):
+        return typer.Option(
+            f"--{flag}/--no-{flag}", help=schema["description"], show_default=False
+        )
     default = "" if field.default in (None, ()) else f" [default: {field.default}]"
     return typer.Option(
-        f"--{name.replace('_', '-')}",
+        f"--{flag}",
         *_ALIASES.get(name, []),
         help=schema["description"] + default,
         metavar="VALUE",
         show_default=False,
     )
+
+
+def _kind(name: str) -> Any:
+    """Returns the option's type; None is for one that was not given."""
+    switch = name in FIELDS and isinstance(FIELDS[name].default, bool)
+    return bool | None if switch else str | None

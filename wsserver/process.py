@@ -79,6 +79,8 @@ async def _settle(server: Server) -> None:
 
 def _announce(server: Server) -> None:
     log.info("listening", version=__version__, page=server.page)
+    if server.inspector is not None:
+        log.warning("inspecting", page=server.inspector)
     sys.stdout.write(f"listening on {server.url}\n")
     sys.stdout.flush()
 

@@ -16,6 +16,7 @@ from wsserver.connections.quotas import Quotas
 from wsserver.connections.settings import ConnectionSettings
 from wsserver.connections.transport import Handshake, Transport
 from wsserver.drain import drain
+from wsserver.inspection import Inspection
 from wsserver.log.committer import Committer
 from wsserver.log.store import Store, StoreError
 from wsserver.metrics import Metrics
@@ -61,6 +62,7 @@ class Server:
         connection_settings: ConnectionSettings,
         metrics: Metrics,
         clock: Clock,
+        inspection: Inspection,
         warm_up: Callable[[], Awaitable[None]],
     ) -> None:
         """Takes the rooms it is made of.
@@ -73,6 +75,7 @@ class Server:
             connection_settings: What connections may take.
             metrics: Counts.
             clock: Time and chance.
+            inspection: Who looks at what connections carry, if anyone.
             warm_up: Loads what the first turn would have to wait for.
         """
         self.warm_up = warm_up
@@ -88,6 +91,7 @@ class Server:
         self._metrics = metrics
         metrics.watch_views(self._lags)
         self._clock = clock
+        self._inspection = inspection
         self._listener = Listener(
             assembly.endpoint(settings),
             admission=Admission(
@@ -95,9 +99,11 @@ class Server:
                 loopback_only=not settings.has_credentials,
             ),
             site=Site(
-                files=load_files(), not_ready=self._not_ready, metrics=metrics.render
+                files={**load_files(), **inspection.files},
+                not_ready=self._not_ready,
+                metrics=metrics.render,
             ),
-            handler=self._serve,
+            handlers={CHAT_PATH: self._serve, **inspection.handlers},
             refusing=lambda: "draining" if self.draining else None,
         )
 
@@ -110,6 +116,12 @@ class Server:
     def page(self) -> str:
         """Where people chat."""
         return f"http{self._secure}://{self._authority_part}/"
+
+    @property
+    def inspector(self) -> str | None:
+        """Where people look at what connections carry; None for nowhere."""
+        page = self._inspection.page
+        return None if page is None else self.page + page
 
     async def start(self) -> None:
         """Begins to accept connections.
@@ -144,8 +156,13 @@ class Server:
             await self._listener.stop()
 
     async def _serve(self, transport: Transport, handshake: Handshake) -> None:
+        name = f"conn_{self._clock.token()}"
+        async with self._inspection.tapped(name, transport) as tapped:
+            await self._run(name, tapped, handshake)
+
+    async def _run(self, name: str, transport: Transport, handshake: Handshake) -> None:
         connection = Connection(
-            connection=f"conn_{self._clock.token()}",
+            connection=name,
             transport=transport,
             handshake=handshake,
             directory=self._directory,
@@ -212,7 +229,9 @@ async def serving(
     """
     metrics, clock = Metrics(), Clock()
     authority = assembly.authority(settings, clock.wall)
+    inspection = Inspection(settings, clock)
     async with AsyncExitStack() as stack:
+        await stack.enter_async_context(inspection.recording())
         store = parts.store or await _open_store(settings)
         stack.push_async_callback(store.close)
         upstreams = await stack.enter_async_context(open_upstreams(settings))
@@ -248,6 +267,7 @@ async def serving(
             ),
             metrics=metrics,
             clock=clock,
+            inspection=inspection,
             warm_up=upstreams.warm_up,
         )
         tasks.start_soon(committer.run)

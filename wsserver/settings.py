@@ -323,6 +323,26 @@ class Settings(Struct, frozen=True, kw_only=True):
         ),
     ] = "process"
 
+    inspect: Annotated[
+        bool,
+        Meta(description="Serve the inspector at /inspect: on loopback, to anyone."),
+    ] = False
+    inspect_content: Annotated[
+        bool,
+        Meta(description="Let the inspector and recordings have texts, too."),
+    ] = False
+    inspect_ring_bytes: Annotated[
+        Bytes, Meta(description="How much of a recording is held in memory.")
+    ] = 16_777_216
+    record: Annotated[
+        Text | None, Meta(description="New file to record all frames in.")
+    ] = None
+
+    @property
+    def inspected(self) -> bool:
+        """Whether frames are recorded."""
+        return self.inspect or self.record is not None
+
     @property
     def has_credentials(self) -> bool:
         """Whether clients have to say who they are."""

@@ -178,6 +178,8 @@ def _expectation(kind: inspect.Type) -> str:
         case inspect.UnionType(types=types):
             options = [t for t in types if not isinstance(t, inspect.NoneType)]
             text = " or ".join([_expectation(option) for option in options] + ["none"])
+        case inspect.BoolType():
+            text = "true or false"
         case inspect.StrType(pattern=str(pattern)):
             text = f"text like {pattern}"
         case inspect.VarTupleType(item_type=item):
@@ -201,6 +203,7 @@ def _check_together(settings: Settings, origins: Mapping[str, str]) -> None:
             f" set more than heartbeat_seconds ({settings.heartbeat_seconds:g})"
         )
     _check_jwt(settings, origins)
+    _check_inspect(settings, origins)
     if not settings.has_credentials and not is_loopback(settings.host):
         raise SettingsError(
             f"host: {settings.host} from {origins['host']} can be reached from other"
@@ -234,6 +237,23 @@ def _check_jwt(settings: Settings, origins: Mapping[str, str]) -> None:
         raise SettingsError(
             f"{blame}: HS256, HS384 and HS512 need a secret, which only"
             " auth_jwt_key_file can be, and go with no other algorithm"
+        )
+
+
+def _check_inspect(settings: Settings, origins: Mapping[str, str]) -> None:
+    if not settings.inspect:
+        return
+    if not is_loopback(settings.host):
+        raise SettingsError(
+            f"inspect: {settings.host} from {origins['host']} can be reached from"
+            " other machines, and the inspector lets anyone look and cut; bind"
+            " 127.0.0.1, or set record to have a recording only"
+        )
+    if settings.has_credentials:
+        raise SettingsError(
+            "inspect: the inspector asks nobody who they are, and credentials are"
+            " configured; inspect a server without them, or set record to have a"
+            " recording only"
         )
 
 

@@ -25,10 +25,14 @@ def browser() -> Iterator[Browser]:
 
 
 @pytest.fixture(scope="module")
-def address() -> Iterator[str]:
-    """Where a server of the demo models is, for the whole module."""
+def address(request: pytest.FixtureRequest) -> Iterator[str]:
+    """Where a server of the demo models is, for the whole module.
+
+    A module's `SERVER_FLAGS` are added to its command line.
+    """
     command = [sys.executable, "-m", "wsserver", "serve", "--port", "0"]
     options = ["--store", "memory", "--drain-seconds", "0"]
+    options += getattr(request.module, "SERVER_FLAGS", [])
     with subprocess.Popen(  # noqa: S603
         command + options,
         stdout=subprocess.PIPE,

@@ -14,7 +14,7 @@ from websockets.asyncio.client import ClientConnection, connect
 from wsserver.connections.transport import Handshake, Transport, TransportClosed
 from wsserver.transports import websocket
 from wsserver.transports.handshake import Admission
-from wsserver.transports.http import Site
+from wsserver.transports.http import CHAT_PATH, Site
 from wsserver.transports.listener import Endpoint, Listener
 
 MAX_FRAME_BYTES = 65_536
@@ -95,7 +95,7 @@ class Rig:
             ),
             admission=self.admission,
             site=Site(files={}, not_ready=lambda: None, metrics=lambda: b""),
-            handler=self._serve,
+            handlers={CHAT_PATH: self._serve},
             refusing=lambda: self.reason,
         )
         self.port = await self.listener.start()

@@ -31,15 +31,17 @@ class Handshake(Struct, frozen=True, kw_only=True):
 
 
 class Transport(Protocol):
-    """Carries text frames. One task receives; writing never blocks.
+    """Carries text frames. One task receives; writing never blocks."""
 
-    Attributes:
-        received_bytes: All bytes that came in so far, pings too.
-        written_bytes: All bytes of frames that were handed to `write`.
-    """
+    @property
+    def received_bytes(self) -> int:
+        """All bytes that came in so far, pings too."""
+        ...
 
-    received_bytes: int
-    written_bytes: int
+    @property
+    def written_bytes(self) -> int:
+        """All bytes of frames that were handed to `write`."""
+        ...
 
     def write(self, frames: Sequence[bytes]) -> None:
         """Takes text frames, in order, to be sent in as few writes as can be.

@@ -47,13 +47,26 @@ def load_files() -> dict[str, File]:
 
     `client_demo/web/` is served at `/`, its `index.html` as `/` itself.
     """
-    found = dict(_walk(files("client_demo") / "web", "/"))
-    if "/index.html" in found:
-        found["/"] = found.pop("/index.html")
+    found = load_page("client_demo", "web", "/")
     schemas = files("protocol") / "schemas"
     for name in _SCHEMAS:
         if (schemas / name).is_file():
             found[f"/{name}"] = _read(schemas / name)
+    return found
+
+
+def load_page(package: str, folder: str, path: str) -> dict[str, File]:
+    """Returns a page's files; its `index.html` is served at `path` itself.
+
+    Args:
+        package: The package that has the folder.
+        folder: Its name.
+        path: Where the folder is served; ends in a slash.
+    """
+    found = dict(_walk(files(package) / folder, path))
+    index = found.pop(f"{path}index.html", None)
+    if index is not None:
+        found[path.rstrip("/") or "/"] = index
     return found
 
 

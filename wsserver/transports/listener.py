@@ -3,7 +3,7 @@
 import logging
 import socket
 import ssl
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from http import HTTPStatus
 from typing import Any, cast
@@ -19,7 +19,7 @@ from protocol.ids import SUBPROTOCOL
 from wsserver.connections.transport import Handshake, Transport
 from wsserver.transports.addresses import AddressCounts, Network, client_address
 from wsserver.transports.handshake import Admission, RefusedError, read_handshake
-from wsserver.transports.http import CHAT_PATH, PROBES, Site, respond, upgrade_required
+from wsserver.transports.http import PROBES, Site, respond, upgrade_required
 from wsserver.transports.websocket import (
     CLOSE_SECONDS,
     HIGH_WATER_BYTES,
@@ -75,7 +75,7 @@ class Listener:
         *,
         admission: Admission,
         site: Site,
-        handler: Handler,
+        handlers: Mapping[str, Handler],
         refusing: Callable[[], str | None],
     ) -> None:
         """Takes its parts; `start` begins.
@@ -84,14 +84,15 @@ class Listener:
             endpoint: Where and how to listen.
             admission: Who may connect.
             site: Answers what is no handshake.
-            handler: Serves one client; the connection ends with it. What it
-                raises is logged, and closes the connection with 1011.
+            handlers: By the path of a WebSocket, who serves one client there; the
+                connection ends with it. What it raises is logged, and closes the
+                connection with 1011.
             refusing: Says why new clients are refused; None while they are not.
         """
         self._endpoint = endpoint
         self._admission = admission
         self._site = site
-        self._handler = handler
+        self._handlers = handlers
         self._refusing = refusing
         self._live = set[WebSocket]()
         self._addresses = AddressCounts(endpoint.max_address_connections)
@@ -165,7 +166,7 @@ class Listener:
     async def _serve(self, connection: ServerConnection) -> None:
         assert isinstance(connection, WebSocket), "create_connection makes them"
         connection.keep_pinging(self._endpoint.ping_seconds)
-        await self._handler(connection, connection.client)
+        await self._handlers[connection.path](connection, connection.client)
 
     def _process_request(
         self, connection: ServerConnection, request: Request
@@ -175,12 +176,13 @@ class Listener:
         try:
             if path not in PROBES:
                 self._admission.check_host(request.headers)
-            if path != CHAT_PATH or request.method != "GET":
+            if path not in self._handlers or request.method != "GET":
                 return self._site.answer(request.method, path, request.headers)
             if "Upgrade" not in request.headers:
                 return upgrade_required()
             self._admission.check_origin(request.headers)
             address, peer = self._origin(connection, request.headers)
+            connection.path = path
             connection.client = read_handshake(request.headers, peer)
         except RefusedError as refused:
             log.debug("refused", status=refused.status.value, about=refused.message)

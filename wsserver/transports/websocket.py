@@ -50,11 +50,13 @@ class WebSocket(ServerConnection):
 
     Attributes:
         client: What is known of the client; set before the handshake is answered.
+        path: Where it connected; set then, too.
         received_bytes: All bytes that came in so far.
         written_bytes: All bytes that were handed to the socket's buffer.
     """
 
     client: Handshake
+    path: str
 
     def __init__(
         self,

@@ -1,0 +1,76 @@
+"""The inspector's page in a real browser, with the chat page as what it looks at."""
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import orjson
+import pytest
+from playwright.sync_api import Page, expect
+
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(60)]
+
+SERVER_FLAGS = ["--inspect"]
+MODEL = "demo/long:tokens=150,tokens_per_second=75"
+
+
+def chat(page: Page, address: str) -> None:
+    look = orjson.dumps({"model": MODEL}).decode()
+    page.add_init_script(f"localStorage.setItem('wsserver.look', {look!r})")
+    page.goto(address)
+    expect(page.locator("#connection")).to_have_attribute("data-state", "online")
+    page.fill("#input", "Go on and on")
+    page.keyboard.press("Enter")
+
+
+def test_a_conversation_is_seen_cut_and_gone_back_to(
+    new_page: Callable[[], Page], address: str, tmp_path: Path
+) -> None:
+    inspector, visitor = new_page(), new_page()
+    inspector.goto(address + "inspect")
+    expect(inspector.locator("#content")).to_have_text("texts redacted")
+    chat(visitor, address)
+    inspector.bring_to_front()
+    state, rows = inspector.locator("#state"), inspector.locator("#rows .row")
+    expect(state.locator(".turn-state")).to_have_text("running")
+
+    # The socket is cut in mid-answer; the chat comes back, and the answer is whole.
+    inspector.locator(".connection .danger", has_text="Drop").first.click()
+    expect(inspector.locator(".connection[data-open=false]")).to_contain_text(
+        "dropped here"
+    )
+    expect(state.locator(".turn-state")).to_have_text("completed", timeout=20_000)
+    expect(state.locator(".fits")).to_have_text(" · length proven")
+    expect(inspector.locator(".connection[data-open=true]")).to_have_count(1)
+    expect(visitor.locator(".turn .ending")).to_have_text("complete")
+
+    # Back to a frame in the middle: its JSON, and the conversation as it was then.
+    inspector.select_option("#by-type", "delta")
+    inspector.locator("#table").evaluate("table => (table.scrollTop = 0)")
+    rows.nth(5).click()
+    expect(inspector.locator("#json")).to_contain_text('"delta"')
+    frame = orjson.loads(inspector.locator("#json").inner_text())["frame"]
+    assert frame["type"] == "delta"
+    assert re.fullmatch(r"«\d+»", frame["text"])
+    expect(inspector.locator("#live")).to_have_attribute("aria-pressed", "false")
+    expect(inspector.locator("#facts dd").first).to_have_text(str(frame["seq"]))
+    expect(state.locator(".turn-state")).to_have_text("running")
+    inspector.locator("#table").press("ArrowDown")
+    expect(inspector.locator("#facts dd").first).to_have_text(str(frame["seq"] + 1))
+    inspector.fill("#by-text", '"done"')
+    inspector.select_option("#by-type", "")
+    expect(rows).to_have_count(1)
+
+    # What is saved can be opened again.
+    with inspector.expect_download() as saved:
+        inspector.click("#save")
+    path = tmp_path / "recording.jsonl"
+    saved.value.save_as(path)
+    assert b"Go on and on" not in path.read_bytes()
+    inspector.fill("#by-text", "")
+    inspector.set_input_files("#file", path)
+    expect(inspector.locator("#status-text")).to_have_text("recording.jsonl")
+    expect(state.locator(".turn-state")).to_have_text("completed")
+    inspector.click("#live")
+    inspector.click("#load")
+    expect(inspector.locator("#status-text")).to_contain_text("Live")
