@@ -7,7 +7,7 @@ import pytest
 import trio.testing
 
 from tests.connections.characters import FAMILY
-from tests.connections.gathered import DELAY, TICK, Sent
+from tests.connections.gathered import DELAY, TICK, Sent, something_else
 from tests.connections.journal import (
     Disk,
     Journal,
@@ -21,6 +21,7 @@ from tests.fakes.rig import rig
 from tests.fakes.scripted import ScriptedProvider
 from wsserver.connections import viewer
 from wsserver.connections.gathering import MOST_BYTES, QUIET_SECONDS
+from wsserver.connections.viewer import BLOCK_BYTES
 from wsserver.engine.model import Text
 
 
@@ -47,6 +48,40 @@ async def test_text_from_the_store_is_cut_between_characters_too() -> None:
             assert not frame["text"].replace(family, "")
             assert len(frame["text"].encode()) < MOST_BYTES + 100
         assert text(sent.events, "other") == "short y"
+
+
+async def test_where_a_block_from_the_store_ends_in_a_character() -> None:
+    journal = await Journal(Disk()).told("a ", "👨")
+    await journal.told("\u200d👩" + "b" * BLOCK_BYTES)
+    journal = await journal.forgotten()
+    async with desk() as d:
+        sent = Sent(d)
+        d.view(journal, max_delay_seconds=DELAY)
+        await something_else(journal)
+        await settle()
+        assert numbers(sent.events) == [1, 2, 3, 4]
+        assert sent.texts[-1].startswith("👨\u200d👩b")
+
+
+async def test_a_trim_that_overtakes_who_gathers_lets_the_client_see_the_gap() -> None:
+    disk = Disk()
+    journal = await Journal(disk).told("a ", "👨")
+    await journal.told("x" * BLOCK_BYTES)
+    await journal.told("late ", "r")
+    journal = await journal.forgotten()
+    async with desk() as d:
+        sent = Sent(d)
+        first = disk.slow[journal.log.key] = anyio.Event()
+        d.view(journal, max_delay_seconds=DELAY)
+        await settle()
+        second = disk.slow[journal.log.key] = anyio.Event()
+        first.set()
+        await settle()
+        journal.log.trim(3)
+        await journal.commit()
+        second.set()
+        await anyio.sleep(DELAY + TICK)
+        assert numbers(sent.events) == [1, 2, 4, 5]
 
 
 async def test_a_small_window_on_text_from_the_store() -> None:

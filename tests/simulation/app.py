@@ -239,6 +239,8 @@ class App(Driver):
             for beat in range(1, 5):
                 self.after(4.0 * beat, lambda: self._live(key))
             self.after(17.0, lambda: self._answer(key, kind))
+        elif kind >= 0.92:
+            self.after(30.0, lambda: self._answer(key, kind))
         elif kind < 0.9:
             takes = 0.0 if self._calm else 2.0 * self._chance.expovariate(1.0)
             self.after(takes, lambda: self._answer(key, kind))

@@ -98,6 +98,8 @@ class Driver(ABC):
             self._flush()
             if self.client.phase == "connecting" and not self._dialing:
                 continue
+            if self.link is not None and self.link.ended and self._reading:
+                continue  # it broke under what was said
             at = self._next()
             if at > anyio.current_time():
                 self._wake = anyio.Event()
@@ -147,5 +149,3 @@ class Driver(ABC):
         frames = self.client.data_to_send()
         if frames and self.link is not None:
             self.link.say(frames)
-            if self.link.ended:  # it broke under these very frames
-                self.wake()

@@ -89,6 +89,7 @@ class Host:
         committer: Its committer.
         links: All there were, and who watched them.
         trace: Takes every frame that is handed over; None for no trace.
+        severed: Whose next connection is lost, and with which frame; None for nobody.
     """
 
     def __init__(
@@ -120,6 +121,7 @@ class Host:
         self._stop = anyio.Event()
         self._connections: dict[Connection, Link] = {}
         self._count = 0
+        self.severed: tuple[str, int] | None = None
 
     @property
     def steady(self) -> bool:
@@ -178,6 +180,8 @@ class Host:
             watch,
             wake,
         )
+        if self.severed is not None and self.severed[0] == principal:
+            link.severed_with, self.severed = self.severed[1], None
         self.links.append((link, watch))
         self._tasks.start_soon(self._connect, name, link)
         return link

@@ -44,6 +44,8 @@ class Link:
         lost: Whether it was cut, whoever knows of it.
         code: What the client was told at the end; None for nothing.
         ended: Whether the client knows that it is over.
+        frames: How many came through in both directions, until it was disarmed.
+        severed_with: It is lost with this one of them; None for never.
     """
 
     def __init__(self, traits: Traits, watch: Watch, wake: Callable[[], None]) -> None:
@@ -51,6 +53,8 @@ class Link:
         self.lost = False
         self.ended = False
         self.code: int | None = None
+        self.frames = 0
+        self.severed_with: int | None = None
         self._traits = traits
         self._watch = watch
         self._wake = wake
@@ -61,6 +65,7 @@ class Link:
         self._heard_bytes = 0
         self._changed = anyio.Event()
         self._tell_server_at: float | None = None
+        self._armed = True
         self._cut_down: int | None = None
         self._cut_up: int | None = None
         self._silent = False
@@ -155,6 +160,8 @@ class Link:
         now = anyio.current_time()
         while self._down and self._down[0][0] <= now and not self._vanished:
             frame = self._down.popleft()[1]
+            if self._severed():
+                break
             if self._cut_down is not None:
                 self._cut_down -= len(frame)
                 if self._cut_down < 0:
@@ -174,6 +181,8 @@ class Link:
             return
         arrives = anyio.current_time() + self._traits.up_seconds
         for frame in frames:
+            if self._severed():
+                return
             if self._cut_up is not None:
                 self._cut_up -= len(frame)
                 if self._cut_up < 0:
@@ -209,7 +218,8 @@ class Link:
 
     def disarm(self) -> None:
         """Takes back a cut that has not come yet."""
-        self._cut_down = self._cut_up = None
+        self._cut_down = self._cut_up = self.severed_with = None
+        self._armed = False
 
     # Inside
 
@@ -222,6 +232,15 @@ class Link:
     def _vanished(self) -> bool:
         """Whether it is gone and the client does not know."""
         return self.lost and self._silent
+
+    def _severed(self) -> bool:
+        """Counts a frame; says whether the connection is lost with it."""
+        if self.frames == self.severed_with:
+            self._late = (0.0, 0.5, 40.0)[self.frames % 3]
+            self._lose()
+            return True
+        self.frames += self._armed
+        return False
 
     def _lose(self) -> None:
         self.lost = True

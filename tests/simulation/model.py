@@ -43,12 +43,15 @@ class Model:
         brief: Whether it answers quickly and well from now on.
     """
 
-    def __init__(self, chance: random.Random, report: Callable[[str], None]) -> None:
+    def __init__(
+        self, chance: random.Random, asks: float, report: Callable[[str], None]
+    ) -> None:
         self.said: dict[str, str] = defaultdict(str)
         self.prompts: dict[str, list[Sequence[dict[str, Any]]]] = defaultdict(list)
         self.open_calls = 0
         self.brief = False
         self._chance = chance
+        self._asks = asks
         self._report = report
         self._pace = chance.choice([0.0, 0.0, 0.05, 0.5])
         self._size = chance.choice([3, 10, 30])
@@ -111,7 +114,7 @@ class Model:
         stop = Finished(reason="stop", upstream_reason="stop", usage=usage)
         if self.brief:
             yield [stop]
-        elif request.tools and _rounds(request) < MOST_ROUNDS and chance.random() < 0.4:
+        elif self._may_ask(request) and chance.random() < self._asks:
             async for events in self._ask(usage):
                 yield events
         elif chance.random() > self._wild:
@@ -129,6 +132,9 @@ class Model:
             yield end
             if not end and chance.random() < 0.5:
                 await anyio.sleep_forever()
+
+    def _may_ask(self, request: ModelRequest) -> bool:
+        return bool(request.tools) and _rounds(request) < MOST_ROUNDS
 
     async def _ask(self, usage: Usage) -> AsyncIterator[Sequence[ModelEvent]]:
         chance = self._chance

@@ -3,9 +3,9 @@
 from collections import Counter
 from functools import partial
 
-from protocol.commands import Command, Open, Send
+from protocol.commands import Command, Open, Send, ToolResult
 from protocol.control import Reply
-from protocol.events import MessageEvent, first_seq
+from protocol.events import MessageEvent, ToolCallEvent, ToolResultEvent, first_seq
 from protocol.view import TurnView
 from tests.simulation.app import App
 from tests.simulation.log_oracle import Log, Report
@@ -107,3 +107,24 @@ def check_tools(apps: list[App], report: Report) -> None:
     for key, again in asked.items():
         if again.count(False) > 1:
             report(f"{key} was asked of several clients, without a word: {again}")
+
+
+def tally(apps: list[App], logs: dict[str, Log]) -> Counter[str]:
+    """Counts what happened with tools."""
+    counts: Counter[str] = Counter()
+    for log in logs.values():
+        calls = [e for e in log.events if isinstance(e, ToolCallEvent)]
+        counts["tool turns"] += len({call.turn for call in calls})
+        counts["calls"] += len(calls)
+        for event in log.events:
+            if isinstance(event, ToolResultEvent):
+                counts[f"settled {event.status}"] += 1
+    for app in apps:
+        counts["runs"] += app.runs.total()
+        for request in app.requests:
+            counts["handed over or asked again"] += request.redelivered
+        for command in app.given:
+            if isinstance(command, ToolResult):
+                for reply in app.replies.get(command.id, []):
+                    counts[f"result {reply.outcome}"] += 1
+    return counts

@@ -46,6 +46,9 @@ class Plan(Struct, frozen=True, kw_only=True):
             the server is only stopped in good order.
         pings: Whether the transport pings by itself, as real sockets do here.
         steps: By their time.
+        asks: How likely it is that a model which may ask for tools does.
+        severed: A client, and with which frame of its first connection, in either
+            direction, that is lost; None for one that holds.
     """
 
     seed: int
@@ -54,6 +57,8 @@ class Plan(Struct, frozen=True, kw_only=True):
     durable: bool
     pings: bool
     steps: tuple[Step, ...]
+    asks: float = 0.4
+    severed: tuple[int, int] | None = None
 
 
 def make_plan(seed: int) -> Plan:

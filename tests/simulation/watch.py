@@ -56,7 +56,7 @@ class Watch:
         self.replied: Counter[str] = Counter()
         self._name = name
         self._space = space
-        self._principal = principal
+        self.principal = principal
         self._disk = disk
         self._report = report
         self._trace = trace
@@ -132,7 +132,7 @@ class Watch:
             if (
                 self._space,
                 conversation,
-                self._principal,
+                self.principal,
                 re,
             ) not in disk.receipts_kept:
                 self._wrong(f"a reply left before its effect was stored: {reply}")

@@ -15,7 +15,7 @@ from tests.simulation.disk import Disk
 from tests.simulation.host import SPACE, Host
 from tests.simulation.log_oracle import Log, check_log
 from tests.simulation.model import Model
-from tests.simulation.oracle import check_commands, check_tools, check_view
+from tests.simulation.oracle import check_commands, check_tools, check_view, tally
 from tests.simulation.plan import Plan, Step
 from tests.simulation.virtual_time import VirtualLoop
 from wsserver.log.entry import Entry
@@ -34,9 +34,13 @@ class World:
         chance = random.Random(plan.seed)
         self.plan = plan
         self.wrong: list[str] = []
-        self.model = Model(chance, self.report)
+        self.tally: Counter[str] = Counter()
+        self.model = Model(chance, plan.asks, self.report)
         self.disk = Disk(chance, plan.durable)
         self.host = Host(chance, self.disk, self.model, plan.pings, self.report)
+        if plan.severed is not None:
+            client, frame = plan.severed
+            self.host.severed = (f"p{client}", frame)
         names = [f"c{number}" for number in range(plan.conversations)]
         self.apps: list[App] = []
         for number in range(plan.clients):
@@ -176,6 +180,11 @@ class World:
         heard = sum((watch.heard_count for _, watch in self.host.links), Counter())
         check_commands(self.apps, logs, heard, self.report)
         check_tools(self.apps, self.report)
+        self.tally = tally(self.apps, logs)
+        for link, watch in self.host.links:
+            self.tally["connections lost"] += link.lost
+            # Of the first connection only: that is the one which is severed.
+            self.tally.setdefault(f"frames of {watch.principal}", link.frames)
 
     async def _entries(self, key: str) -> list[Entry] | None:
         meta = await self.disk.meta(key)
@@ -212,7 +221,10 @@ def _listening(report: Callable[[str], None]) -> Generator[None]:
 
 
 def play(
-    plan: Plan, backend: str = "asyncio", trace: list[bytes] | None = None
+    plan: Plan,
+    backend: str = "asyncio",
+    trace: list[bytes] | None = None,
+    tallied: Counter[str] | None = None,
 ) -> list[str]:
     """Runs a plan in virtual time; returns what was wrong.
 
@@ -220,6 +232,7 @@ def play(
         plan: What happens.
         backend: The event loop's kind; trio runs tasks in an order of its own.
         trace: Takes every frame that the server has handed over.
+        tallied: What happened is added to it.
     """
     random.seed(plan.seed)
     world: World | None = None
@@ -238,4 +251,6 @@ def play(
         options = {"loop_factory": VirtualLoop}
     anyio.run(main, backend=backend, backend_options=options)
     assert world is not None, "it ran"
+    if tallied is not None:
+        tallied.update(world.tally)
     return world.wrong

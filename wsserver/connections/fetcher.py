@@ -50,7 +50,7 @@ class Fetcher:
         delay = RETRY_FIRST_SECONDS
         while not (view.closed or view.log.deleted):
             try:
-                return await view.log.fetch(view.position, view.block_bytes)
+                return await view.log.fetch(view.fetch_after, view.block_bytes)
             except StoreError as error:
                 if delay == RETRY_FIRST_SECONDS:
                     log.warning("history_unavailable", error=str(error))

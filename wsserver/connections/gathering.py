@@ -78,8 +78,8 @@ class Gathering:
     ) -> int | None:
         """Returns up to which number may be sent.
 
-        That is `after` where nothing may be sent now; None where what comes next
-        is not in memory.
+        That is `after` where nothing may be sent now; None where what comes next,
+        after the block if there is one, is not in memory.
 
         Args:
             after: The cursor.
@@ -169,7 +169,11 @@ class Gathering:
                 continue
             if size >= MOST_BYTES:
                 return run, False
-            if not (_belongs(entry, run[0]) if run else self._is_text(entry)):
+            # A trim that overtakes this leaves a gap.
+            goes_on = run and entry.first <= run[-1].seq + 1
+            if not (
+                (goes_on and _belongs(entry, run[0])) if run else self._is_text(entry)
+            ):
                 return run, True
             run.append(entry.part(after, entry.seq))
             size += len(run[-1].body)

@@ -101,6 +101,7 @@ class View:
         self.closed = False
         self.wake = self._wake
         self._caught_up_at: int | None = log.stored
+        self._begun: list[Entry] = []  # a block that goes on in what is fetched next
         self._block: list[Entry] = []  # entries that came from the store
         self._block_used: Callable[[], None] | None = None
         self._lens = Lens(
@@ -222,15 +223,21 @@ class View:
             return BLOCK_BYTES  # who gathers sees by what follows where to cut
         return min(BLOCK_BYTES, window.room)
 
+    @property
+    def fetch_after(self) -> int:
+        """The number after which `starved` asks for more."""
+        return self._begun[-1].seq if self._begun else self.position
+
     def fetched(self, entries: list[Entry], used: Callable[[], None]) -> None:
-        """Takes what `starved` asked for: the entries after the cursor.
+        """Takes what `starved` asked for: entries after `fetch_after`.
 
         Args:
             entries: Empty when there was nothing to be had.
             used: Called when they were sent or are not wanted any more.
         """
         self.starved = False
-        entries = [entry for entry in entries if entry.seq > self.position]
+        begun, self._begun = self._begun, []
+        entries = [e for e in [*begun, *entries] if e.seq > self.position]
         if self.closed or not entries:
             used()
             return
@@ -267,10 +274,11 @@ class View:
         """Returns up to which number may be sent; finds out if that is `starved`."""
         position, now = self.position, anyio.current_time()
         through = gathering.through(position, self._block, max_bytes, now)
+        begun = self._block
         if through is None or gathering.holding:
             self._drop_block()
         if through is None:
-            self.starved = True
+            self.starved, self._begun = True, begun
             return position
         head = self._caught_up_at
         if head is not None:  # what is sent is not cut there; what is held is live
