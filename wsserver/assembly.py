@@ -26,6 +26,7 @@ from wsserver.settings import Settings
 from wsserver.sources import SettingsError
 from wsserver.transports.addresses import read_networks
 from wsserver.transports.listener import Endpoint
+from wsserver.transports.metrics_access import MetricsAccess
 from wsserver.turns.directory import Retention
 from wsserver.turns.server_tools import ServerTools
 from wsserver.turns.services import ConversationLimits, Models
@@ -166,6 +167,28 @@ def endpoint(settings: Settings) -> Endpoint:
         ping_seconds=settings.heartbeat_seconds,
         tls=tls,
     )
+
+
+def metrics_access(settings: Settings) -> MetricsAccess:
+    """Returns who may read the metrics.
+
+    Raises:
+        SettingsError: The token can't be read.
+    """
+    if settings.metrics_token_file is None:
+        return MetricsAccess(rule=settings.metrics_access)
+    path = Path(settings.metrics_token_file)
+    try:
+        token = path.read_text("utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+        raise SettingsError(f"metrics_token_file: {path}: {reason}") from None
+    if not token or not token.isascii() or not token.isprintable() or " " in token:
+        raise SettingsError(
+            f"metrics_token_file: {path} has to hold one token of visible ASCII"
+            " characters, and nothing else"
+        )
+    return MetricsAccess(rule=settings.metrics_access, token=token)
 
 
 def authority(settings: Settings, wall: Callable[[], float]) -> Authority:

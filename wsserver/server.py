@@ -98,6 +98,7 @@ class Server:
                 allowed_origins=frozenset(settings.allowed_origins),
                 loopback_only=not settings.has_credentials,
             ),
+            metrics_access=assembly.metrics_access(settings),
             site=Site(
                 files={**load_files(), **inspection.files},
                 not_ready=self._not_ready,

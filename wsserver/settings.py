@@ -156,6 +156,17 @@ class Settings(Struct, frozen=True, kw_only=True):
         Text | None, Meta(description="The certificate's private key in PEM.")
     ] = None
 
+    metrics_access: Annotated[
+        Literal["loopback", "token", "open"],
+        Meta(
+            description="Who may read /metrics: this machine with no proxy between,"
+            " whoever has the token, or everybody."
+        ),
+    ] = "loopback"
+    metrics_token_file: Annotated[
+        Text | None, Meta(description="File of one line: the token for /metrics.")
+    ] = None
+
     default_model: Annotated[
         Text | None,
         Meta(description="The model of conversations that name none."),

@@ -204,6 +204,12 @@ def _check_together(settings: Settings, origins: Mapping[str, str]) -> None:
         )
     _check_jwt(settings, origins)
     _check_inspect(settings, origins)
+    if (settings.metrics_access == "token") is (settings.metrics_token_file is None):
+        raise SettingsError(
+            f"metrics_access: {settings.metrics_access} from"
+            f" {origins['metrics_access']} and metrics_token_file do not go together;"
+            ' set metrics_access = "token" and the file, or neither'
+        )
     if not settings.has_credentials and not is_loopback(settings.host):
         raise SettingsError(
             f"host: {settings.host} from {origins['host']} can be reached from other"

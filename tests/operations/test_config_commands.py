@@ -19,9 +19,48 @@ def test_what_a_server_would_start_with_is_ok(wsserver: Command) -> None:
     ran = wsserver("config", "check", "--port", "7", WSSERVER_HOST="::1")
 
     assert ran.code == 0
-    checks = ["settings", "credentials", "endpoint", "models"]
+    checks = ["settings", "credentials", "endpoint", "metrics", "models"]
     assert statuses(ran.out) == [("ok", check) for check in checks]
     assert "2 given" in ran.out
+
+
+def test_who_may_read_the_metrics(wsserver: Command, tmp_path: Path) -> None:
+    keys, token = tmp_path / "keys", tmp_path / "token"
+    keys.write_text("ann:0123456789abcdef\n")
+    keys.chmod(0o600)
+    token.write_text("s3cret\n")
+    public = ("config", "check", "--host", "192.0.2.7", "--auth-keys-file", str(keys))
+    for flags, said in (
+        ((), "ok    metrics       for programs on this machine"),
+        (("--metrics-access", "open"), "warn  metrics       anyone who reaches"),
+        (
+            ("--metrics-access", "token", "--metrics-token-file", str(token)),
+            "ok    metrics       for whoever has the token",
+        ),
+    ):
+        ran = wsserver(*public, *flags)
+        assert ran.code == 0
+        assert said in ran.out
+        assert "s3cret" not in ran.out
+    assert (
+        "for whoever reaches"
+        in wsserver("config", "check", "--metrics-access", "open").out
+    )
+
+
+@pytest.mark.parametrize("held", [None, "", "two words", "\u00e4", b"\xff"])
+def test_a_token_for_the_metrics_that_is_none(
+    wsserver: Command, tmp_path: Path, held: str | bytes | None
+) -> None:
+    token = tmp_path / "token"
+    if held is not None:
+        token.write_bytes(held if isinstance(held, bytes) else held.encode())
+    ran = wsserver(
+        "config", "check", "--metrics-access", "token",
+        "--metrics-token-file", str(token),
+    )  # fmt: skip
+    assert ran.code == 2
+    assert "fail  metrics       metrics_token_file: " in ran.out
 
 
 def test_a_name_that_is_no_setting_is_a_warning(wsserver: Command) -> None:

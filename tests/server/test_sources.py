@@ -188,6 +188,22 @@ def test_a_variable_that_is_no_setting_is_a_warning() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    "flags",
+    [
+        {"metrics_access": "token"},
+        {"metrics_token_file": "token"},
+        {"metrics_token_file": "token", "metrics_access": "open"},
+    ],
+)
+def test_the_token_for_the_metrics_and_its_rule_go_together(
+    flags: dict[str, str],
+) -> None:
+    assert "metrics_token_file do not go together" in complaint(flags=flags)
+    both = settings({"metrics_access": "token", "metrics_token_file": "token"})
+    assert both.metrics_access == "token"
+
+
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.7"])  # noqa: S104
 def test_what_others_can_reach_needs_credentials(host: str) -> None:
     text = complaint(flags={"host": host})

@@ -16,6 +16,7 @@ from wsserver.transports import websocket
 from wsserver.transports.handshake import Admission
 from wsserver.transports.http import CHAT_PATH, Site
 from wsserver.transports.listener import Endpoint, Listener
+from wsserver.transports.metrics_access import MetricsAccess
 
 MAX_FRAME_BYTES = 65_536
 WAIT_SECONDS = 10
@@ -94,6 +95,7 @@ class Rig:
                 ping_seconds=self.ping_seconds,
             ),
             admission=self.admission,
+            metrics_access=MetricsAccess(),
             site=Site(files={}, not_ready=lambda: None, metrics=lambda: b""),
             handlers={CHAT_PATH: self._serve},
             refusing=lambda: self.reason,

@@ -21,6 +21,7 @@ from wsserver.sources import (
     PREFIX,
     Loaded,
     SettingsError,
+    is_loopback,
 )
 from wsserver.upstreams import LOCAL_MODEL, open_upstreams
 
@@ -52,6 +53,7 @@ def check_loaded(loaded: Loaded) -> Iterator[Finding]:
         yield warn("settings", *_taken_apart(warning))
     yield from _credentials(settings)
     yield from _endpoint(settings)
+    yield _metrics(settings)
     yield _models(settings)
     yield from _tools(settings)
 
@@ -90,6 +92,26 @@ def _endpoint(settings: Settings) -> Iterator[Finding]:
     yield ok("endpoint", f"{scheme} on {settings.host}, port {settings.port}")
     if settings.port == 0:
         yield warn("endpoint", "another port at each start", "set port")
+
+
+def _metrics(settings: Settings) -> Finding:
+    try:
+        rule = assembly.metrics_access(settings).rule
+    except SettingsError as error:
+        return failure("metrics", error)
+    match rule:
+        case "loopback":
+            return ok("metrics", "for programs on this machine, with no proxy between")
+        case "token":
+            return ok("metrics", "for whoever has the token")
+        case "open":
+            if is_loopback(settings.host):
+                return ok("metrics", "for whoever reaches this machine's own address")
+            return warn(
+                "metrics",
+                f"anyone who reaches {settings.host} can read /metrics",
+                'set metrics_access = "token", or let a firewall or proxy refuse it',
+            )
 
 
 def _models(settings: Settings) -> Finding:

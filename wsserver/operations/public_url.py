@@ -154,7 +154,7 @@ async def _pages(url: PublicUrl, tell: Tell) -> bool:
             warn(
                 "metrics",
                 f"anyone can read {url.origin}{url.prefix}/metrics",
-                "let the proxy refuse that path",
+                "let the proxy refuse that path, or set metrics_access",
             )
         )
     return alive.status not in _UNREACHED

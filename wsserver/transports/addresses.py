@@ -51,6 +51,12 @@ def client_address(
     return found
 
 
+def is_loopback(text: str) -> bool:
+    """Returns whether an address is of this machine."""
+    address = _read(text)
+    return address is not None and address.is_loopback
+
+
 class AddressCounts:
     """How many connections each address has.
 

@@ -111,13 +111,18 @@ def read_handshake(headers: Headers, peer: str) -> Handshake:
     tokens = [name[len(_BEARER) :] for name in offered if name.startswith(_BEARER)]
     return Handshake(
         peer=peer,
-        token=_bearer(_one(headers, "Authorization")) or next(iter(tokens), None),
+        token=bearer(headers) or next(iter(tokens), None),
         common_version=not offered or SUBPROTOCOL in offered,
     )
 
 
-def _bearer(authorization: str | None) -> str | None:
-    scheme, _, token = (authorization or "").partition(" ")
+def bearer(headers: Headers) -> str | None:
+    """Returns the bearer token of the `Authorization` header, None without one.
+
+    Raises:
+        RefusedError: There are several such headers.
+    """
+    scheme, _, token = (_one(headers, "Authorization") or "").partition(" ")
     return token.strip() or None if scheme.lower() == "bearer" else None
 
 

@@ -15,6 +15,7 @@ from websockets.http11 import Response
 from wsserver.transports.files import File
 
 CHAT_PATH = "/v1/chat"
+METRICS_PATH = "/metrics"
 PROBES = frozenset({"/healthz", "/readyz"})
 """They tell nothing, so they are answered under any name."""
 
@@ -83,7 +84,7 @@ class Site:
                 reason = self._not_ready()
                 status = HTTPStatus.SERVICE_UNAVAILABLE if reason else HTTPStatus.OK
                 return respond(status, reason or "ready")
-            case "/metrics":
+            case _ if path == METRICS_PATH:
                 return _response(HTTPStatus.OK, self._metrics(), _METRICS)
             case _ if path == CHAT_PATH:
                 return upgrade_required()

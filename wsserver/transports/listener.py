@@ -19,7 +19,14 @@ from protocol.ids import SUBPROTOCOL
 from wsserver.connections.transport import Handshake, Transport
 from wsserver.transports.addresses import AddressCounts, Network, client_address
 from wsserver.transports.handshake import Admission, RefusedError, read_handshake
-from wsserver.transports.http import PROBES, Site, respond, upgrade_required
+from wsserver.transports.http import (
+    METRICS_PATH,
+    PROBES,
+    Site,
+    respond,
+    upgrade_required,
+)
+from wsserver.transports.metrics_access import MetricsAccess
 from wsserver.transports.websocket import (
     CLOSE_SECONDS,
     HIGH_WATER_BYTES,
@@ -74,6 +81,7 @@ class Listener:
         endpoint: Endpoint,
         *,
         admission: Admission,
+        metrics_access: MetricsAccess,
         site: Site,
         handlers: Mapping[str, Handler],
         refusing: Callable[[], str | None],
@@ -83,6 +91,7 @@ class Listener:
         Args:
             endpoint: Where and how to listen.
             admission: Who may connect.
+            metrics_access: Who may read the metrics.
             site: Answers what is no handshake.
             handlers: By the path of a WebSocket, who serves one client there; the
                 connection ends with it. What it raises is logged, and closes the
@@ -91,6 +100,7 @@ class Listener:
         """
         self._endpoint = endpoint
         self._admission = admission
+        self._metrics_access = metrics_access
         self._site = site
         self._handlers = handlers
         self._refusing = refusing
@@ -176,6 +186,8 @@ class Listener:
         try:
             if path not in PROBES:
                 self._admission.check_host(request.headers)
+            if path == METRICS_PATH:
+                self._metrics_access.check(connection.remote, request.headers)
             if path not in self._handlers or request.method != "GET":
                 return self._site.answer(request.method, path, request.headers)
             if "Upgrade" not in request.headers:
@@ -186,7 +198,10 @@ class Listener:
             connection.client = read_handshake(request.headers, peer)
         except RefusedError as refused:
             log.debug("refused", status=refused.status.value, about=refused.message)
-            return respond(refused.status, refused.message)
+            response = respond(refused.status, refused.message)
+            if refused.status is HTTPStatus.UNAUTHORIZED:
+                response.headers["WWW-Authenticate"] = "Bearer"
+            return response
         return self._find_room(connection, address)
 
     def _find_room(self, connection: WebSocket, address: str) -> Response | None:
@@ -206,10 +221,9 @@ class Listener:
 
     def _origin(self, connection: WebSocket, headers: Headers) -> tuple[str, str]:
         """Returns the client's address, and the peer as the log names it."""
-        remote = connection.peer_name
-        if not isinstance(remote, tuple):
+        if not isinstance(connection.peer_name, tuple):
             return "", "unknown"  # it left before it was asked
-        host, port, *_ = cast("tuple[str, int]", remote)
+        host, port, *_ = cast("tuple[str, int]", connection.peer_name)
         forwarded = headers.get_all("X-Forwarded-For")
         address = client_address(host, forwarded, self._endpoint.trusted_proxies)
         if address != host:

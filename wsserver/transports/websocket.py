@@ -93,6 +93,12 @@ class WebSocket(ServerConnection):
         # Aborts the connection when its end was begun and does not come.
         self._end_timer: asyncio.TimerHandle | None = None
 
+    @property
+    def remote(self) -> str | None:
+        """The address of the peer's socket; None where it left before it was asked."""
+        peer = self.peer_name
+        return cast("tuple[str, int]", peer)[0] if isinstance(peer, tuple) else None
+
     def keep_pinging(self, every_seconds: float) -> None:
         """Asks the peer for a sign of life from now on, as long as it reads.
 
