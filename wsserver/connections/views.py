@@ -186,8 +186,9 @@ class Views:
     def _tools_to_choose(self, conversation: Conversation) -> list[str] | UnsetType:
         """Returns the server's tools for who may put them into the settings."""
         names = list(conversation.server_tools)
-        allowed = self._session.may("configure", conversation.log.conversation)
-        return names if names and allowed else UNSET
+        if names and self._session.may("configure", conversation.log.conversation):
+            return names
+        return UNSET
 
     def _leave(self, opened: _Opened) -> None:
         opened.view.close()
