@@ -10,7 +10,6 @@ import typer
 from websockets.exceptions import InvalidURI
 
 from client_demo.client import DEFAULT_URL
-from client_demo.errors import ClientError
 
 app = typer.Typer(
     help="A client of wsserver.",
@@ -147,42 +146,68 @@ def agent(
 
 @app.command()
 def load(
+    scenario: Annotated[
+        str | None,
+        typer.Argument(help="A scenario file, or the name of a shipped one."),
+    ] = None,
     url: Url = DEFAULT_URL,
     token: Token = None,
-    model: Model = None,
-    conversations: Annotated[int, typer.Option(min=1)] = 10,
-    sockets: Annotated[int, typer.Option(min=1)] = 2,
-    turns: Annotated[int, typer.Option(min=1, help="Of each conversation.")] = 1,
-    prompt: str = "hi",
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print the report as JSON.")
+    model: Annotated[
+        str | None, typer.Option(help="Who answers, instead of the scenario's.")
+    ] = None,
+    processes: Annotated[
+        int, typer.Option(min=1, max=256, help="How many load it together.")
+    ] = 1,
+    seed: Annotated[
+        int | None, typer.Option(help="Of what is drawn, instead of the scenario's.")
+    ] = None,
+    check: Annotated[
+        bool, typer.Option("--check", help="Only say whether the scenario can be run.")
     ] = False,
+    names: Annotated[
+        bool, typer.Option("--list", help="Only list the shipped scenarios.")
+    ] = False,
+    json: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="Write the report as JSON; '-' prints it."),
+    ] = None,
+    html: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write the report as a page.")
+    ] = None,
+    recordings: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FOLDER", help="Where to put the frames around violations."
+        ),
+    ] = None,
+    conversations: Annotated[
+        int, typer.Option(min=1, help="Without a scenario: how many at once.")
+    ] = 10,
+    turns: Annotated[
+        int, typer.Option(min=1, help="Without a scenario: how many in each.")
+    ] = 1,
+    prompt: Annotated[
+        str, typer.Option(help="Without a scenario: what to say.")
+    ] = "hi",
 ) -> None:
-    """Talk in many conversations at once and report the times.
+    """Be many users at once, check every answer, and report the times.
 
-    Exits with 0 where every turn was completed and its text proven, else with 1.
+    Exits with 0 where every threshold held and the oracle found nothing, 1 where a
+    threshold is broken or the run could not be made, 2 for wrong usage or a wrong
+    scenario, 3 where the oracle found a violation of the protocol.
     """
-    from rich.console import Console
+    from client_demo.load.entry import Wanted, main
 
-    from client_demo.load import load as run
-    from client_demo.load import show
-    from protocol.codec import encode
-
-    try:
-        report = anyio.run(
-            partial(
-                run, _checked(url), token=token, conversations=conversations,
-                sockets=sockets, turns=turns, prompt=prompt, model=model,
+    raise typer.Exit(
+        main(
+            Wanted(
+                scenario=scenario, url=_checked(url), token=token, model=model,
+                processes=processes, seed=seed, check=check, names=names, json=json,
+                html=html, recordings=recordings, conversations=conversations,
+                turns=turns, prompt=prompt,
             )
-        )  # fmt: skip
-    except ClientError as error:
-        typer.echo(str(error), err=True)
-        raise typer.Exit(1) from None
-    if as_json:
-        typer.echo(encode(report))
-    else:
-        show(report, Console())
-    raise typer.Exit(0 if report.clean else 1)
+        )
+    )  # fmt: skip
 
 
 def _checked(url: str) -> str:

@@ -1,8 +1,7 @@
-"""ask, chat, load and the command line, over real sockets, signals and pipes."""
+"""ask, chat and the command line, over real sockets, signals and pipes."""
 
 import os
 import signal
-import sys
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from functools import partial
 from typing import Any
@@ -11,13 +10,11 @@ import anyio
 import anyio.lowlevel
 import msgspec
 import pytest
-from rich.console import Console
 from typer.testing import CliRunner
 
 from client_demo.__main__ import app
 from client_demo.ask import ask
 from client_demo.keyboard import lines
-from client_demo.load import load, show
 from tests.client_demo.double import Double, double
 from tests.client_demo.keys import both
 
@@ -171,40 +168,6 @@ async def test_lines_come_whole_from_a_pipe() -> None:
         os.close(writer)
     os.close(reader)
     assert got == ["one", "two", "\u00e4 end"]
-
-
-async def test_load_counts_what_happened(
-    server: Double, capsys: pytest.CaptureFixture[str]
-) -> None:
-    async def serve() -> None:
-        await server.connection(1)
-        sends = [await server.peer.command("send") for _ in range(3)]
-        await server.peer.refuse(sends.pop(), "too_many_turns")
-        for send, lie in zip(
-            sends, ({}, {"text": {"bytes": 9, "crc32": 9}}), strict=True
-        ):
-            name = send["conversation"]
-            turn = await server.start(name, await server.message(name, send))
-            await server.say(name, turn, "a", "b", "c")
-            await server.done(name, turn, **lie)
-        for _ in range(2):
-            await server.peer.reply(await server.peer.command("delete"), "deleted")
-
-    async def run() -> int:
-        report = await load(
-            server.url, token=None, conversations=3, sockets=1, turns=1, prompt="hi",
-            model=None,
-        )  # fmt: skip
-        show(report, Console(file=sys.stdout, width=100))
-        assert report.statuses == {"completed": 2, "too_many_turns": 1}
-        assert (report.unproven, report.characters, report.disconnects) == (1, 6, 0)
-        assert (report.ttft.count, report.total.count) == (2, 2)
-        assert 0 <= report.ttft.p50 <= report.ttft.max <= report.total.max
-        assert not report.clean
-        return 0
-
-    assert await both(run, serve) == 0
-    assert "1 unproven" in capsys.readouterr().out
 
 
 def test_usage_errors_exit_with_2() -> None:

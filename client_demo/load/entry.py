@@ -1,0 +1,84 @@
+"""From the command line to a run: finds the scenario, or says what is wrong."""
+
+from functools import partial
+from pathlib import Path
+
+import anyio
+import typer
+from msgspec import Struct
+
+from client_demo.load.connection import Site
+from client_demo.load.quick import quick
+from client_demo.load.rules import ScenarioError
+from client_demo.load.scenario import Plan
+from client_demo.load.scenario_file import read, shipped
+
+_NO_LIBRARY = "load testing needs hdrhistogram: install wsserver with the extra `load`"
+
+
+class Wanted(Struct, frozen=True, kw_only=True):
+    """The command line; each member is an option of `load`."""
+
+    scenario: str | None
+    url: str
+    token: str | None
+    model: str | None
+    processes: int
+    seed: int | None
+    check: bool
+    names: bool
+    json: str | None
+    html: Path | None
+    recordings: Path | None
+    conversations: int
+    turns: int
+    prompt: str
+
+
+def main(wanted: Wanted) -> int:
+    """Does what is wanted; returns the exit code."""
+    if wanted.names:
+        for name in shipped():
+            scenario = read(name).scenario
+            typer.echo(f"{name:16} {scenario.description}")
+        return 0
+    try:
+        plan = _plan(wanted)
+    except ScenarioError as error:
+        typer.echo(str(error), err=True)
+        return 2
+    if wanted.check:
+        typer.echo(f"{plan.scenario.title}: can be run")
+        return 0
+    return _run(plan, wanted)
+
+
+def _plan(wanted: Wanted) -> Plan:
+    if wanted.scenario is not None:
+        return read(wanted.scenario)
+    return quick(
+        conversations=wanted.conversations,
+        turns=wanted.turns,
+        prompt=wanted.prompt,
+        model=wanted.model,
+    )
+
+
+def _run(plan: Plan, wanted: Wanted) -> int:
+    try:
+        from client_demo.load.command import Options, run
+    except ModuleNotFoundError as error:
+        if error.name != "hdrh":
+            raise
+        typer.echo(_NO_LIBRARY, err=True)
+        return 2
+    options = Options(
+        site=Site(url=wanted.url, token=wanted.token),
+        processes=wanted.processes,
+        json=wanted.json,
+        html=wanted.html,
+        recordings=wanted.recordings,
+        model=wanted.model,
+        seed=wanted.seed,
+    )
+    return anyio.run(partial(run, plan, options))

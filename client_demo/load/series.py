@@ -1,0 +1,75 @@
+"""What happened when: a few hundred buckets, however long the run is."""
+
+from collections import Counter
+
+from msgspec import Struct
+
+_MOST_BUCKETS = 240
+
+
+class Bucket(Struct, kw_only=True):
+    """What happened in one stretch of time.
+
+    Attributes:
+        users: The most that were at it.
+        tokens: Pieces of answer that came.
+        statuses: Turns that ended, by how.
+        errors: How many.
+        ttft_ms: Of the answers that began.
+    """
+
+    users: int = 0
+    tokens: int = 0
+    statuses: dict[str, int] = {}
+    errors: int = 0
+    ttft_ms: list[float] = []
+
+
+class Series(Struct, kw_only=True):
+    """Buckets of one length, from the start of the run on.
+
+    Attributes:
+        width_s: The length of a bucket in seconds; doubles when there are too many.
+        buckets: In order, without a gap.
+    """
+
+    width_s: float = 1.0
+    buckets: list[Bucket] = []
+
+    def at(self, time_s: float) -> Bucket:
+        """Returns the bucket of a time since the start."""
+        while time_s >= self.width_s * _MOST_BUCKETS:
+            self._halve()
+        place = max(0, int(time_s / self.width_s))
+        while len(self.buckets) <= place:
+            self.buckets.append(Bucket(statuses={}, ttft_ms=[]))
+        return self.buckets[place]
+
+    def add(self, other: "Series") -> None:
+        """Adds what another one has counted at the same times."""
+        while self.width_s < other.width_s:
+            self._halve()
+        for place, bucket in enumerate(other.buckets):
+            mine = self.at(place * other.width_s)
+            users = mine.users + bucket.users
+            _pour(bucket, mine)
+            mine.users = users
+
+    def _halve(self) -> None:
+        """Makes one bucket of two."""
+        old, self.buckets = self.buckets, []
+        self.width_s *= 2
+        for place, bucket in enumerate(old):
+            if place % 2 == 0:
+                self.buckets.append(bucket)
+            else:
+                users = max(self.buckets[-1].users, bucket.users)
+                _pour(bucket, self.buckets[-1])
+                self.buckets[-1].users = users
+
+
+def _pour(source: Bucket, into: Bucket) -> None:
+    into.tokens += source.tokens
+    into.errors += source.errors
+    into.ttft_ms.extend(source.ttft_ms)
+    into.statuses = dict(Counter(into.statuses) + Counter(source.statuses))

@@ -1,0 +1,105 @@
+"""The summary in the terminal."""
+
+from rich.console import Console
+from rich.table import Table
+
+from client_demo.load.figures import COUNTED, MEASURES
+from client_demo.load.report import Report, Round
+
+_FIELDS = ("count", "p50", "p90", "p99", "p999", "max")
+_SPREAD = ("p50", "p99")
+_VERDICTS = {
+    "fine": "[green]fine[/]: every threshold held, and the oracle found nothing",
+    "thresholds": "[red]a threshold is broken[/]",
+    "violations": "[red bold]the oracle found violations of the protocol[/]",
+}
+
+
+def show(report: Report, console: Console) -> None:
+    """Prints what a run found."""
+    overall = report.overall
+    server = f"{report.server.name} {report.server.version}"
+    console.print(f"[bold]{report.scenario.title}[/] · {report.url} · {server}")
+    console.print(_times(overall))
+    if len(report.rounds) > 1:
+        console.print(_rounds(report))
+    console.print(_totals(overall))
+    for name in COUNTED:
+        codes = overall.counted[name]
+        if codes:
+            listed = ", ".join(f"{number:,} {code}" for code, number in codes.items())
+            console.print(f"[bold]{name}[/]: {listed}", highlight=False)
+    for judged in report.thresholds:
+        mark = "[green]held[/]  " if judged.held else "[red]broken[/]"
+        value = "nothing measured" if judged.value is None else f"{judged.value:g}"
+        console.print(f"{mark} {judged.threshold} ({value})", highlight=False)
+    for violation in report.violations[:20]:
+        where = f" at {violation.seq}" if violation.seq is not None else ""
+        console.print(
+            f"[red]{violation.kind}[/] in {violation.conversation}{where}:"
+            f" {violation.what}",
+            highlight=False,
+        )
+        if violation.recording:
+            console.print(f"       frames: {violation.recording}", highlight=False)
+    for note in report.notes:
+        console.print(f"[yellow]note[/]: {note}", highlight=False)
+    console.print(_VERDICTS[report.verdict], highlight=False)
+
+
+def spread_percent(values: list[float]) -> float:
+    """How far values lie apart: the widest distance by their mean, in percent."""
+    mean = sum(values) / len(values)
+    return 100 * (max(values) - min(values)) / mean if mean else 0.0
+
+
+def _times(overall: Round) -> Table:
+    table = Table("ms", *_FIELDS, box=None, header_style="bold")
+    for column in table.columns[1:]:
+        column.justify = "right"
+    for measure in MEASURES:
+        times = overall.times.get(measure)
+        if times is not None and times.fields["count"]:
+            fields = times.fields
+            table.add_row(
+                measure,
+                f"{fields['count']:,.0f}",
+                *(number(fields[field]) for field in _FIELDS[1:]),
+            )
+    return table
+
+
+def _rounds(report: Report) -> Table:
+    table = Table("ms", box=None, header_style="bold")
+    for place in range(len(report.rounds)):
+        table.add_column(f"round {place + 1}", justify="right")
+    table.add_column("spread", justify="right")
+    for measure in MEASURES:
+        for field in _SPREAD:
+            values = [one.figures.get(f"{measure}_ms.{field}") for one in report.rounds]
+            present = [value for value in values if value is not None]
+            if len(present) == len(values):
+                table.add_row(
+                    f"{measure} {field}",
+                    *map(number, present),
+                    f"{spread_percent(present):.0f} %",
+                )
+    return table
+
+
+def _totals(overall: Round) -> str:
+    figures = overall.figures
+    return (
+        f"{figures['users']:,.0f} users, {figures['conversations']:,.0f} conversations"
+        f" ({figures['reread']:,.0f} read again), {figures['turns']:,.0f} messages,"
+        f" {figures['tokens']:,.0f} tokens in {overall.seconds:.1f} s"
+        f" ({figures['tokens.per_second']:,.0f} a second); this end was"
+        f" {figures['cpu.mean']:.0f} % busy, {figures['cpu.max']:.0f} % at most"
+    )
+
+
+def number(value: float) -> str:
+    """Writes milliseconds with three digits that say something."""
+    if value >= 100:
+        return f"{value:,.0f}"
+    return f"{value:.1f}" if value >= 10 else f"{value:.2f}"
