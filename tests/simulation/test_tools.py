@@ -16,8 +16,8 @@ from tests.simulation.world import play
 
 TOOL_TURNS = 1_000
 CLIENTS = 2
-MESSAGES = 3
-MOST_FRAMES = 120
+MESSAGES = 5
+MOST_FRAMES = 150
 """So that there are many sessions, not one with a long text."""
 
 
