@@ -144,13 +144,34 @@ async def test_acknowledgements_count_and_are_never_refused() -> None:
 
 
 async def test_a_client_that_asks_and_does_not_read() -> None:
-    async with server() as r, connected(r) as client:
+    settings = msgspec.structs.replace(SETTINGS, slow_after_seconds=0.2)
+    async with server() as r, connected(r, settings=settings) as client:
         client.wire.stall()
         written = client.wire.written_bytes
         for _ in range(40):
             client.say("ping", t="x" * 100_000)
         assert (await client.ended())[0] == 4513
         assert client.wire.written_bytes - written < 2 * 2**20
+
+
+async def test_a_client_that_asks_faster_than_it_reads_is_answered_in_its_time() -> (
+    None
+):
+    settings = msgspec.structs.replace(SETTINGS, slow_after_seconds=0.2)
+    async with server() as r, connected(r, settings=settings) as client:
+        client.wire.stall()
+        for n in range(40):
+            client.say("ping", t=f"{n}" + "x" * 120_000)
+        pongs: list[str] = []
+        while len(pongs) < 40:
+            await settle()
+            assert client.wire.buffered_bytes() < 2 * 2**20
+            assert len(client.wire._inbox) + len(pongs) >= 40 - 20, "no more is read"
+            client.wire.drain(121_000)
+            while client.wire.frames:
+                pongs.append((await client.frame("pong"))["t"])
+        assert [pong.rstrip("x") for pong in pongs] == [f"{n}" for n in range(40)]
+        assert not client.wire.over
 
 
 async def test_a_flood_leaves_the_others_their_turn() -> None:

@@ -2,6 +2,9 @@
 
 from typing import Any
 
+import anyio
+import pytest
+
 from tests.connections.journal import Disk, Journal, desk, settle
 from wsserver.connections.gates import Held
 from wsserver.connections.lane import ControlLane
@@ -137,19 +140,29 @@ def test_the_lane_is_bounded_in_frames() -> None:
     assert (len(lane), len(calls)) == (3, 1)
 
 
-def test_the_lane_is_bounded_in_bytes_of_answers() -> None:
+@pytest.mark.parametrize("answers", [[b"x" * 9, b"x"], [b"x", b"x", b"x"]])
+async def test_so_many_answers_or_bytes_of_them_fill_the_lane(
+    answers: list[bytes],
+) -> None:
     lane, calls = filled()
     lane.push(b"x" * 100)
-    lane.answer(b"x" * 10)
-    assert not calls
-    lane.answer(b"x")
-    assert (len(lane), len(calls)) == (2, 1)
+    for answer in answers:
+        assert not lane.full
+        lane.answer(answer)
+    assert lane.full
+    lane.answer(b"x" * 100)
+    assert (len(lane), calls) == (len(answers) + 2, []), "what is owed is not dropped"
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(lane.emptied)
+        await settle()
+        lane.take()
+    assert not lane.full
 
 
 def test_taking_all_makes_room() -> None:
     lane, calls = filled()
     for n in range(20):
-        lane.answer(b"%d" % n)
+        lane.push(b"%d" % n)
         assert lane.take() == [b"%d" % n]
     assert not calls
     assert lane.take() == []

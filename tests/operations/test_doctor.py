@@ -19,7 +19,10 @@ def checks(ran: Ran) -> list[tuple[str, str]]:
     return [(finding["check"], finding["status"]) for finding in findings]
 
 
-HERE = ["settings", "credentials", "endpoint", "models", "open files", "store", "clock"]
+HERE = [
+    "settings", "credentials", "endpoint", "metrics", "models", "open files", "store",
+    "clock",
+]  # fmt: skip
 
 
 def test_a_machine_that_is_well(wsserver: Command) -> None:

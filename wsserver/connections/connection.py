@@ -127,6 +127,7 @@ class Connection:
             self._session,
             dispatch,
             settings,
+            lane=self._writer.lane,
             refuse=self._refuse,
             heard=self._deadlines.heard,
             welcome=self._welcome,
@@ -254,7 +255,7 @@ class Connection:
         self._writer.answer(error_frame(body, re))
 
     def _overfull(self) -> None:
-        self._end(CloseCode.SLOW, "answers are not read")
+        self._end(CloseCode.SLOW, "notices are not read")
 
     # The end
 

@@ -14,6 +14,7 @@ from protocol.frame_error import FrameError
 from wsserver.auth.principal import ForbiddenError, UnauthorizedError
 from wsserver.connections.dispatch import Dispatch
 from wsserver.connections.errors import error_body
+from wsserver.connections.lane import ControlLane
 from wsserver.connections.rate import Recent, TokenBucket
 from wsserver.connections.session import Session
 from wsserver.connections.settings import ConnectionSettings
@@ -52,6 +53,7 @@ class Reader:
         dispatch: Dispatch,
         settings: ConnectionSettings,
         *,
+        lane: ControlLane,
         refuse: Callable[[ErrorBody, str | None], None],
         heard: Callable[[], None],
         welcome: Callable[[], None],
@@ -65,6 +67,8 @@ class Reader:
             session: Who the client is.
             dispatch: Takes the frames after `hello`.
             settings: Limits.
+            lane: Holds the answers that the client has not read; nothing is read
+                while it is full.
             refuse: Answers with an error.
             heard: Told of a `hello`.
             welcome: Told that it was believed.
@@ -74,6 +78,7 @@ class Reader:
         self._transport = transport
         self._session = session
         self._dispatch = dispatch
+        self._lane = lane
         self._max_bytes = settings.limits.frame_bytes
         self._refuse = refuse
         self._heard = heard
@@ -107,6 +112,8 @@ class Reader:
             return
         while True:
             for _ in range(FRAMES_AT_A_TIME):
+                if self._lane.full:
+                    await self._lane.emptied()
                 data = await self._transport.receive()
                 hello = self._take(data, anyio.current_time())
                 if hello is not None:

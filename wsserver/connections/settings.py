@@ -40,8 +40,9 @@ class ConnectionSettings(Struct, frozen=True, kw_only=True):
         bad_frames: More of them within `bad_frames_seconds` end the connection.
         bad_frames_seconds: See there.
         waiting_commands: Commands that may wait for the store.
-        unread_frames: Control frames that may wait for the client to read.
-        unread_bytes: Bytes of answers that may wait for the client to read.
+        unread_frames: Control frames that may wait for the client to read: with so
+            many answers no more is read from it, with so many others it is closed.
+        unread_bytes: Bytes of answers that wait while no more is read.
     """
 
     server: ServerInfo
