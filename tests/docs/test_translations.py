@@ -16,7 +16,9 @@ def translated(name: str) -> Path:
 
 def parts(path: Path) -> tuple[list[str], str]:
     """Returns a page's blocks of code, and its prose."""
-    blocks = re.split(r"^(```.*?^```)", path.read_text(), flags=re.DOTALL | re.MULTILINE)
+    blocks = re.split(
+        r"^(```.*?^```)", path.read_text(), flags=re.DOTALL | re.MULTILINE
+    )
     return blocks[1::2], "".join(blocks[::2])
 
 
