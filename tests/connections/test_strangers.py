@@ -4,12 +4,13 @@ And alike in work: the store is asked the same, so that time tells nothing eithe
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, get_args
 
 import anyio
 import msgspec
 import pytest
 
+from protocol.commands import ClientFrame
 from tests.connections.journal import settle
 from tests.connections.wire import Client, Tokens, connected
 from tests.fakes.rig import ALICE, Rig, rig
@@ -52,6 +53,24 @@ class Asked(MemoryStore):
     async def receipts(self, key: str, since: float, limit: int) -> list[Receipt]:
         self.asked.append(f"receipts {key}")
         return await super().receipts(key, since, limit)
+
+
+def test_every_command_and_every_kind_of_id_is_tried() -> None:
+    """A verb or an id that is new to the protocol has to be tried here too."""
+    tried = [
+        *on_conversation("c", epoch="e", turn=3).values(),
+        *in_own("own", name="n", turn=3, send="m", call="k").values(),
+    ]
+    verbs = {
+        str(frame.__struct_config__.tag): set(frame.__struct_fields__)
+        for frame in get_args(ClientFrame)
+        if "conversation" in frame.__struct_fields__
+    }
+    assert {frame["type"] for frame in tried} == set(verbs)
+    ids = {"conversation", "epoch", "after", "turn", "send", "call", "through", "new"}
+    for verb, members in verbs.items():
+        given = {key for frame in tried if frame["type"] == verb for key in frame}
+        assert members & ids <= given, verb
 
 
 async def until(there: Callable[[], bool]) -> None:
