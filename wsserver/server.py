@@ -28,6 +28,7 @@ from wsserver.transports.files import load_files
 from wsserver.transports.handshake import Admission
 from wsserver.transports.http import CHAT_PATH, Site
 from wsserver.transports.listener import Listener
+from wsserver.turns.alarms import Alarms
 from wsserver.turns.clock import Clock
 from wsserver.turns.directory import Directory
 from wsserver.turns.services import Services, Target
@@ -63,6 +64,7 @@ class Server:
         metrics: Metrics,
         clock: Clock,
         inspection: Inspection,
+        alarms: Alarms,
         warm_up: Callable[[], Awaitable[None]],
     ) -> None:
         """Takes the rooms it is made of.
@@ -76,6 +78,7 @@ class Server:
             metrics: Counts.
             clock: Time and chance.
             inspection: Who looks at what connections carry, if anyone.
+            alarms: Tells when something is due.
             warm_up: Loads what the first turn would have to wait for.
         """
         self.warm_up = warm_up
@@ -92,6 +95,7 @@ class Server:
         metrics.watch_views(self._lags)
         self._clock = clock
         self._inspection = inspection
+        self._alarms = alarms
         self._listener = Listener(
             assembly.endpoint(settings),
             admission=Admission(
@@ -171,6 +175,7 @@ class Server:
             quotas=self._quotas,
             settings=self._connection_settings,
             metrics=self._metrics,
+            alarms=self._alarms,
             wall=self._clock.wall,
             new_id=lambda: f"conv_{self._clock.token()}",
         )
@@ -228,7 +233,7 @@ async def serving(
     Raises:
         SettingsError: What a setting names can't be used: a file, the address.
     """
-    metrics, clock = Metrics(), Clock()
+    metrics, clock, alarms = Metrics(), Clock(), Alarms()
     authority = assembly.authority(settings, clock.wall)
     inspection = Inspection(settings, clock)
     async with AsyncExitStack() as stack:
@@ -254,6 +259,7 @@ async def serving(
             metrics=metrics,
             clock=clock,
             tasks=tasks,
+            alarms=alarms,
             failing=lambda: committer.failing,
             server_tools=tools.registry,
         )
@@ -269,9 +275,11 @@ async def serving(
             metrics=metrics,
             clock=clock,
             inspection=inspection,
+            alarms=alarms,
             warm_up=upstreams.warm_up,
         )
         tasks.start_soon(committer.run)
+        tasks.start_soon(alarms.run)
         tasks.start_soon(authority.run)
         for mcp_server in tools.servers:
             tasks.start_soon(mcp_server.supervise)

@@ -11,7 +11,6 @@ import trio.testing
 
 from tests.connections.wire import Wire
 from tests.fakes.rig import NoMetrics
-from wsserver.connections.alarms import Alarms
 from wsserver.connections.fetcher import Fetcher
 from wsserver.connections.lane import ControlLane
 from wsserver.connections.viewer import View, ViewOptions
@@ -20,6 +19,7 @@ from wsserver.log.conversation_log import ConversationLog
 from wsserver.log.entry import Entry
 from wsserver.log.store import Meta, StoreError
 from wsserver.stores.memory import MemoryStore
+from wsserver.turns.alarms import Alarms
 
 NEW = Meta(epoch="e", head=0, oldest=1, live=False, state=b"")
 
@@ -86,7 +86,8 @@ class Desk:
     """A writer with views, over a wire."""
 
     def __init__(self, tasks: Any, high_water_bytes: int = 65_536) -> None:
-        self.tasks = tasks
+        self.alarms = Alarms()
+        tasks.start_soon(self.alarms.run)
         self.wire = Wire()
         self.overfull = 0
         self.writer = Writer(
@@ -95,6 +96,7 @@ class Desk:
                 max_frames=1000, max_answer_bytes=2**20, overfull=self._overfull
             ),
             high_water_bytes=high_water_bytes,
+            start_soon=tasks.start_soon,
             fetch=Fetcher(tasks).fetch,
             metrics=NoMetrics(),
         )
@@ -112,7 +114,7 @@ class Desk:
             options=ViewOptions(**options),
             gates=self.writer.gates,
             push=self.writer.push,
-            alarm=Alarms(self.tasks).set,
+            alarms=self.alarms,
             on_wake=self.writer.mark,
             on_deleted=self._deleted,
         )
@@ -141,8 +143,11 @@ async def desk(high_water_bytes: int = 65_536) -> AsyncGenerator[Desk]:
     """Runs a writer."""
     async with anyio.create_task_group() as tasks:
         made = Desk(tasks, high_water_bytes)
-        tasks.start_soon(made.writer.run)
-        yield made
+        made.writer.begin()
+        try:
+            yield made
+        finally:
+            made.writer.end()
         tasks.cancel_scope.cancel()
 
 

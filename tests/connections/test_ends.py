@@ -326,6 +326,7 @@ def made(r: Any, wire: Wire, **members: Any) -> Connection:
         quotas=Quotas(SETTINGS),
         settings=SETTINGS,
         metrics=members.get("metrics", Counts()),
+        alarms=r.services.alarms,
         wall=r.services.clock.wall,
         new_id=r.services.clock.token,
     )

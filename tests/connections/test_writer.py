@@ -363,19 +363,18 @@ async def test_a_view_closed_while_it_waits_for_history_frees_the_others() -> No
         assert text(frames, "second") == "2"
 
 
-# Cancellation
+# Ends
 
 
 async def _in_pieces(d: Desk, cuts: list[int]) -> None:
-    """Runs the writer, cancelling it after so many steps each time."""
+    """Runs the writer, ending it after so many steps each time."""
     for steps in cuts:
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(d.writer.run)
-            for _ in range(steps):
-                await anyio.lowlevel.checkpoint()
-            if steps % 3 == 0:
-                d.wire.drain(20_000)
-            tasks.cancel_scope.cancel()
+        d.writer.begin()
+        for _ in range(steps):
+            await anyio.lowlevel.checkpoint()
+        if steps % 3 == 0:
+            d.wire.drain(20_000)
+        d.writer.end()
 
 
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])
@@ -385,13 +384,13 @@ async def _in_pieces(d: Desk, cuts: list[int]) -> None:
     old=st.booleans(),
 )
 @settings(max_examples=40, deadline=None)
-def test_cancelling_the_writer_anywhere_loses_and_repeats_nothing(
+def test_ending_the_writer_anywhere_loses_and_repeats_nothing(
     backend: str, cuts: list[int], texts: list[tuple[int, str]], old: bool
 ) -> None:
-    play(backend, _cancelled, cuts, texts, old)
+    play(backend, _ended, cuts, texts, old)
 
 
-async def _cancelled(cuts: list[int], texts: list[tuple[int, str]], old: bool) -> None:
+async def _ended(cuts: list[int], texts: list[tuple[int, str]], old: bool) -> None:
     disk = Disk()
     journals = [Journal(disk, f"c{n}") for n in range(4)]
     for n, words in texts:
@@ -407,9 +406,10 @@ async def _cancelled(cuts: list[int], texts: list[tuple[int, str]], old: bool) -
             d.view(journal)
         await _in_pieces(d, cuts)
         d.wire.flow()
-        tasks.start_soon(d.writer.run)
+        d.writer.begin()
         await settle()
         await settle()
+        d.writer.end()
         tasks.cancel_scope.cancel()
     frames: list[dict[str, Any]] = d.got()
     for n, journal in enumerate(journals):

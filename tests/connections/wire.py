@@ -250,6 +250,7 @@ async def connected(
         quotas=Quotas(settings) if quotas is None else quotas,
         settings=settings,
         metrics=metrics or NoMetrics(),
+        alarms=r.services.alarms,
         wall=wall or r.services.clock.wall,
         new_id=lambda: f"c_{r.services.clock.token()}",
     )

@@ -14,6 +14,7 @@ from wsserver.log.committer import Committer
 from wsserver.log.entry import compact
 from wsserver.log.store import Store
 from wsserver.stores.memory import MemoryStore
+from wsserver.turns.alarms import Alarms
 from wsserver.turns.clock import Clock
 from wsserver.turns.conversation import Conversation
 from wsserver.turns.directory import Directory
@@ -125,16 +126,19 @@ async def rig(
             wall=clock.wall,
             metrics=NoMetrics(),
         )
+        alarms = Alarms()
         services = Services(
             models=OneModel(provider),
             limits=limits or ConversationLimits(),
             metrics=NoMetrics(),
             clock=clock,
             tasks=tasks,
+            alarms=alarms,
             failing=lambda: committer.failing,
         )
         directory = Directory(store, committer, services, retention)
         tasks.start_soon(committer.run)
+        tasks.start_soon(alarms.run)
         yield Rig(directory, store, services, committer)
         tasks.cancel_scope.cancel()
 

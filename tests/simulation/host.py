@@ -23,6 +23,7 @@ from wsserver.engine.limits import TurnLimits
 from wsserver.engine.tools import ToolTimes
 from wsserver.log.committer import Committer
 from wsserver.log.store import StoreError
+from wsserver.turns.alarms import Alarms
 from wsserver.turns.clock import Clock
 from wsserver.turns.directory import Directory
 from wsserver.turns.services import ConversationLimits, Services
@@ -116,6 +117,7 @@ class Host:
         self._report = report
         self._quotas = Quotas(self._settings)
         self._clock = SeededClock(chance)
+        self._alarms = Alarms()
         self._tasks: TaskGroup | None = None
         self._life = anyio.CancelScope()
         self._stop = anyio.Event()
@@ -197,6 +199,7 @@ class Host:
             settings=self._settings,
             metrics=NoMetrics(),
             quotas=self._quotas,
+            alarms=self._alarms,
             wall=self._clock.wall,
             new_id=lambda: f"c_{self._clock.token()}",
         )
@@ -207,6 +210,7 @@ class Host:
             del self._connections[connection]
 
     async def _serve(self, tasks: TaskGroup) -> None:
+        self._alarms = Alarms()
         committer = Committer(
             self._disk, interval_seconds=0.0, wall=self._clock.wall, metrics=NoMetrics()
         )
@@ -216,10 +220,12 @@ class Host:
             metrics=NoMetrics(),
             clock=self._clock,
             tasks=tasks,
+            alarms=self._alarms,
             failing=lambda: committer.failing,
         )
         directory = Directory(self._disk, committer, services)
         tasks.start_soon(committer.run)
+        tasks.start_soon(self._alarms.run)
         while True:
             try:
                 await directory.recover()

@@ -1,12 +1,13 @@
-"""One client connection: a reader, a writer and a clock, and how they end.
+"""One client connection: a reader, a writer and an alarm, and how they end.
 
-The tasks share no queue. The reader hands commands to the conversations, these
+They share no queue. The reader, a task, hands commands to the conversations, these
 append to their logs, the logs wake the writer, and the writer reads them through
 the cursors of the open views. Whoever finds a reason to end the connection names
 its close code; the first one counts.
 """
 
 from collections.abc import Awaitable, Callable
+from functools import partial
 
 import anyio
 import structlog
@@ -17,10 +18,9 @@ from protocol.content import ErrorBody
 from protocol.control import AuthExpiring, Goaway, Heartbeat, Welcome
 from protocol.ids import VERSION
 from wsserver.auth.principal import Authority
-from wsserver.connections.alarms import Alarms
 from wsserver.connections.deadlines import Deadlines, Pulse
 from wsserver.connections.dispatch import Dispatch
-from wsserver.connections.errors import error_frame, log_unforeseen
+from wsserver.connections.errors import error_frame, fail, log_unforeseen
 from wsserver.connections.fetcher import Fetcher
 from wsserver.connections.lane import ControlLane
 from wsserver.connections.metrics import ConnectionMetrics
@@ -31,6 +31,7 @@ from wsserver.connections.settings import ConnectionSettings
 from wsserver.connections.transport import Handshake, Transport, TransportClosed
 from wsserver.connections.views import Views
 from wsserver.connections.writer import Writer
+from wsserver.turns.alarms import Alarm, Alarms
 from wsserver.turns.directory import Directory
 
 log = structlog.get_logger(__name__)
@@ -58,6 +59,7 @@ class Connection:
         quotas: Quotas,
         settings: ConnectionSettings,
         metrics: ConnectionMetrics,
+        alarms: Alarms,
         wall: Callable[[], float],
         new_id: Callable[[], str],
     ) -> None:
@@ -72,6 +74,7 @@ class Connection:
             quotas: What connections of one principal share.
             settings: Limits and times.
             metrics: Counts.
+            alarms: Tells when something is due.
             wall: Returns seconds since the epoch.
             new_id: Returns an id for a new conversation, hard to guess.
         """
@@ -81,14 +84,13 @@ class Connection:
         self._metrics = metrics
         self._wall = wall
         self._tasks = anyio.create_task_group()
-        self._life = anyio.CancelScope()
         self._running = False
-        self._finished = anyio.Event()
+        self._closers: list[anyio.Event] = []  # set when it has ended
         self._code: int | None = None
         self._reason = ""
         self._by_peer = False
         self._goaway: bytes | None = None
-        self._look = anyio.Event()
+        self._alarm = Alarm(alarms, self._ring)
         self._deadlines = Deadlines(settings, anyio.current_time())
         self._session = Session(connection, handshake, authority, quotas, wall)
         fetcher = Fetcher(self._tasks)
@@ -100,6 +102,7 @@ class Connection:
                 overfull=self._overfull,
             ),
             high_water_bytes=settings.high_water_bytes,
+            start_soon=self._start_soon,
             fetch=fetcher.fetch,
             metrics=metrics,
         )
@@ -107,7 +110,7 @@ class Connection:
             self._session,
             self._writer,
             metrics,
-            Alarms(self._tasks),
+            alarms,
             settings.limits.conversations,
         )
         dispatch = Dispatch(
@@ -173,23 +176,35 @@ class Connection:
         self._writer.write_rest()
         self._end(code, reason)
         if self._running:
-            await self._finished.wait()
+            finished = anyio.Event()
+            self._closers.append(finished)
+            await finished.wait()
 
     # Tasks
 
     async def _serve(self) -> None:
         self._running = True
         try:
-            with self._life:
-                async with self._tasks as tasks:
-                    tasks.start_soon(self._until_gone, self._writer.run)
-                    tasks.start_soon(self._watch)
-                    await self._until_gone(self._reader.run)
+            async with self._tasks:
+                if self._code is None:
+                    await self._converse()
         except ExceptionGroup as group:
             # A defect of ours; of all connections only this one pays for it.
             for error in group.exceptions:
                 log_unforeseen(error)
             self._code, self._reason = CloseCode.INTERNAL, "internal error"
+
+    async def _converse(self) -> None:
+        self._writer.begin()
+        self._look()
+        try:
+            await self._until_gone(self._reader.run)
+        finally:
+            self._writer.end()
+            self._alarm.cancel()
+
+    def _start_soon(self, task: Callable[[], Awaitable[None]]) -> None:
+        self._tasks.start_soon(self._until_gone, task)
 
     async def _until_gone(self, task: Callable[[], Awaitable[None]]) -> None:
         try:
@@ -199,22 +214,26 @@ class Connection:
                 self._by_peer = True
                 self._end(closed.code or NO_CLOSE_FRAME, closed.reason)
 
-    async def _watch(self) -> None:
-        while True:
-            due = self._deadlines.check(anyio.current_time(), self._pulse())
-            if due.close is not None:
-                self._end(due.close, due.close.name.lower().replace("_", " "))
-                return
-            if due.expiring:
-                in_ms = round(1000 * (self._session.expires_in or 0))
-                self._writer.push(encode(AuthExpiring(in_ms=in_ms)))
-            if due.heartbeat:
-                t = round(1000 * self._wall())
-                heartbeat = Heartbeat(t=t, heads=self._views.heads())
-                self._writer.push(encode(heartbeat))
-            self._look = anyio.Event()
-            with anyio.CancelScope(deadline=due.check_at):
-                await self._look.wait()
+    def _ring(self) -> None:
+        """Looks, for the alarm, which is not to fail for a defect of one connection."""
+        try:
+            self._look()
+        except BaseException as error:  # noqa: BLE001 - for the connection
+            self._start_soon(partial(fail, error))
+
+    def _look(self) -> None:
+        """Does what is due; called when something may be."""
+        due = self._deadlines.check(anyio.current_time(), self._pulse())
+        if due.close is not None:
+            self._end(due.close, due.close.name.lower().replace("_", " "))
+            return
+        if due.expiring:
+            in_ms = round(1000 * (self._session.expires_in or 0))
+            self._writer.push(encode(AuthExpiring(in_ms=in_ms)))
+        if due.heartbeat:
+            t = round(1000 * self._wall())
+            self._writer.push(encode(Heartbeat(t=t, heads=self._views.heads())))
+        self._alarm.set(due.check_at)
 
     # What they call
 
@@ -244,11 +263,11 @@ class Connection:
         self._writer.push(encode(welcome))
         if self._goaway is not None:
             self._writer.push(self._goaway)
-        self._look.set()
+        self._look()
 
     def _refreshed(self) -> None:
         self._deadlines.refreshed()
-        self._look.set()
+        self._look()
 
     def _refuse(self, body: ErrorBody, re: str | None) -> None:
         self._metrics.frame_error(body.code)
@@ -262,7 +281,8 @@ class Connection:
     def _end(self, code: int, reason: str) -> None:
         if self._code is None:
             self._code, self._reason = code, reason
-            self._life.cancel()
+            if self._running:
+                self._tasks.cancel_scope.cancel()
 
     async def _leave(self) -> None:
         """Says goodbye, in bounded time, and writes down how it ended."""
@@ -274,7 +294,9 @@ class Connection:
                 await self._say_goodbye(code)
         finally:
             self._metrics.connection_closed(code)
-            self._finished.set()
+            self._running = False
+            for finished in self._closers:
+                finished.set()
             log.info(
                 "connection_closed",
                 code=code,

@@ -129,8 +129,8 @@ class Dispatch:
                     await self._delete(frame)
                 case Refresh():
                     await self._session.refresh(frame.token)
-                    self._refreshed()
                     self._reply(frame, "refreshed")
+                    self._refreshed()
                 case Interrupt():
                     await self._interrupt(frame)
                 case Configure() | Send() | ToolResult():

@@ -95,6 +95,11 @@ class Answering:
         return True
 
 
+async def fail(error: BaseException) -> None:
+    """Raises an error in a task, when it came up where nobody owns it."""
+    raise error
+
+
 def _body(code: str, message: str) -> ErrorBody:
     return ErrorBody(code=code, message=message, retryable=ERRORS[code].retryable)
 

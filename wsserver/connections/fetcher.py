@@ -27,24 +27,23 @@ class Fetcher:
     def __init__(self, tasks: TaskGroup) -> None:
         """Makes a fetcher; `tasks` are the connection's."""
         self._tasks = tasks
-        self._busy = False
-        self._queue: deque[View] = deque()
+        self._queue: deque[View] | None = None  # while it is busy
 
     def fetch(self, view: View) -> None:
         """Fetches what comes after the view's cursor, then calls `fetched`."""
+        if self._queue is None:
+            self._queue = deque()
+            self._tasks.start_soon(self._run, self._queue)
         self._queue.append(view)
-        if not self._busy:
-            self._busy = True
-            self._tasks.start_soon(self._run)
 
-    async def _run(self) -> None:
-        while self._queue:
-            view = self._queue.popleft()
+    async def _run(self, queue: deque[View]) -> None:
+        while queue:
+            view = queue.popleft()
             entries = await self._read(view)
             used = anyio.Event()
             view.fetched(entries, used.set)
             await used.wait()
-        self._busy = False
+        self._queue = None
 
     async def _read(self, view: View) -> list[Entry]:
         delay = RETRY_FIRST_SECONDS

@@ -37,10 +37,13 @@ class Recent:
 
     def __init__(self, *, limit: int, seconds: float) -> None:
         self._seconds = seconds
-        self._times: deque[float] = deque(maxlen=limit + 1)
+        self._limit = limit
+        self._times: deque[float] | None = None  # most need none
 
     def exceeded(self, now: float) -> bool:
         """Counts one more, and says whether that was too many."""
         times = self._times
+        if times is None:
+            times = self._times = deque(maxlen=self._limit + 1)
         times.append(now)
         return len(times) == times.maxlen and now - times[0] <= self._seconds

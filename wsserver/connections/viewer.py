@@ -5,10 +5,8 @@ the `Viewer` that the conversation knows, and what the writer takes events from.
 """
 
 from collections.abc import Callable
-from math import inf
 
 import anyio
-import orjson
 from msgspec import Struct
 
 from protocol.codec import encode
@@ -21,6 +19,7 @@ from wsserver.connections.window import Window
 from wsserver.log.conversation_log import ConversationLog
 from wsserver.log.entry import Entry
 from wsserver.log.tail import ALL_BYTES
+from wsserver.turns.alarms import Alarm, Alarms
 
 BLOCK_BYTES = 65_536
 """How much is fetched at once from the store."""
@@ -71,7 +70,7 @@ class View:
         options: ViewOptions,
         gates: Gates,
         push: Callable[[bytes], None],
-        alarm: Callable[[float, Callable[[], None]], None],
+        alarms: Alarms,
         on_wake: Callable[["View"], None],
         on_deleted: Callable[["View"], None],
     ) -> None:
@@ -85,7 +84,7 @@ class View:
             options: What the client asked for.
             gates: Where frames wait for the store.
             push: Takes a control frame.
-            alarm: Calls something at a time of the event loop's clock.
+            alarms: Tells when something is due.
             on_wake: Told when the view may have something to send; it then
                 stands in the ring (`ready`).
             on_deleted: Told that the log was deleted.
@@ -105,7 +104,7 @@ class View:
         self._block: list[Entry] = []  # entries that came from the store
         self._block_used: Callable[[], None] | None = None
         self._lens = Lens(
-            orjson.dumps(log.conversation),
+            b'"%b"' % log.conversation.encode(),  # ids hold nothing to be escaped
             frames=options.frames,
             tool_deltas=options.tool_deltas,
         )
@@ -113,16 +112,16 @@ class View:
             None if options.window_bytes is None else Window(options.window_bytes)
         )
         self._gathering: Gathering | None = None
+        self._alarm: Alarm | None = None
         if options.max_delay_seconds is not None:
             self._gathering = Gathering(
                 log, self._lens, options.max_delay_seconds, anyio.current_time()
             )
             self.wake = self._grew
-        self._alarm_at = inf
+            self._alarm = Alarm(alarms, self._wake)
         self._flush_through = 0
         self._gates = gates
         self._push = push
-        self._alarm = alarm
         self._on_wake = on_wake
         self._on_deleted = on_deleted
 
@@ -168,6 +167,8 @@ class View:
     def close(self) -> None:
         """Sends nothing any more; what waited for it to be sent waits no longer."""
         self.closed = True
+        if self._alarm is not None:
+            self._alarm.cancel()
         self._drop_block()
         self.log.unsubscribe(self.wake)
         self._gates.sent(self.log)
@@ -266,10 +267,6 @@ class View:
         self._gathering.arrived(anyio.current_time())
         self._wake()
 
-    def _rung(self) -> None:
-        self._alarm_at = inf
-        self._wake()
-
     def _allowed(self, gathering: Gathering, max_bytes: int) -> int:
         """Returns up to which number may be sent; finds out if that is `starved`."""
         position, now = self.position, anyio.current_time()
@@ -283,9 +280,8 @@ class View:
         head = self._caught_up_at
         if head is not None:  # what is sent is not cut there; what is held is live
             self._caught_up_at = position if gathering.holding else max(head, through)
-        if gathering.holding and gathering.look_at < self._alarm_at:
-            self._alarm_at = gathering.look_at
-            self._alarm(self._alarm_at, self._rung)
+        if gathering.holding and self._alarm is not None:
+            self._alarm.set(gathering.look_at)
         return through
 
     def _wake(self) -> None:

@@ -10,13 +10,13 @@ from msgspec import UNSET, Struct, UnsetType
 from protocol.codec import encode
 from protocol.commands import Open
 from protocol.control import Reply
-from wsserver.connections.alarms import Alarms
 from wsserver.connections.errors import error_frame
 from wsserver.connections.metrics import ConnectionMetrics
 from wsserver.connections.session import Session
 from wsserver.connections.verdict import Cursor, verdict
 from wsserver.connections.viewer import View, ViewOptions
 from wsserver.connections.writer import Writer
+from wsserver.turns.alarms import Alarms
 from wsserver.turns.conversation import Conversation
 from wsserver.turns.errors import refusal
 
@@ -126,7 +126,7 @@ class Views:
             ),
             gates=self._writer.gates,
             push=self._writer.push,
-            alarm=self._alarms.set,
+            alarms=self._alarms,
             on_wake=self._writer.mark,
             on_deleted=self._deleted,
         )

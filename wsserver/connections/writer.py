@@ -2,15 +2,15 @@
 
 Whoever has something to send marks it and pokes the writer; the data stays where
 it is (in the log, in the lane) until the transport has room for it. The writer is
-called back by the event loop, once for all pokes of a turn of the loop; its task
-only waits for room.
+called back by the event loop, once for all pokes of a turn of the loop; it is a task
+only while it waits for room.
 """
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from functools import partial
 
-import anyio
-
+from wsserver.connections.errors import fail
 from wsserver.connections.gates import Gates
 from wsserver.connections.lane import ControlLane
 from wsserver.connections.metrics import ConnectionMetrics
@@ -39,6 +39,7 @@ class Writer:
         *,
         lane: ControlLane,
         high_water_bytes: int,
+        start_soon: Callable[[Callable[[], Awaitable[None]]], None],
         fetch: Callable[[View], None],
         metrics: ConnectionMetrics,
     ) -> None:
@@ -48,6 +49,7 @@ class Writer:
             transport: Where frames go.
             lane: Control frames.
             high_water_bytes: No more is written while it buffers more than this.
+            start_soon: Runs a task of the connection, which ends with what that raises.
             fetch: Told of a view whose next entries are not in memory; it calls
                 `View.fetched` later.
             metrics: Counts what was delivered.
@@ -56,14 +58,13 @@ class Writer:
         self.gates = Gates(lane, self.poke)
         self._transport = transport
         self._high_water = high_water_bytes
+        self._start_soon = start_soon
         self._fetch = fetch
         self._metrics = metrics
         self._ring: deque[View] = deque()
         self._poked = False
         self._running = False
-        self._blocked = anyio.Event()  # set when the task has something to see to
         self._waits_for_room = False
-        self._fault: BaseException | None = None
 
     @property
     def due(self) -> bool:
@@ -91,24 +92,14 @@ class Writer:
         self._ring.append(view)
         self.poke()
 
-    async def run(self) -> None:
-        """Owns the writing: waits for room, and ends it when cancelled.
-
-        Raises:
-            TransportClosed: The connection is gone.
-        """
+    def begin(self) -> None:
+        """Writes from now on."""
         self._running = True
-        try:
-            while True:
-                self._waits_for_room = False
-                self._blocked = anyio.Event()
-                self.poke()
-                await self._blocked.wait()
-                if self._fault is not None:
-                    raise self._fault
-                await self._transport.writable()
-        finally:
-            self._running = False
+        self.poke()
+
+    def end(self) -> None:
+        """Writes nothing more, but for `write_rest`."""
+        self._running = False
 
     def _take_turn(self) -> None:
         """Writes what is due; called by the event loop."""
@@ -116,17 +107,22 @@ class Writer:
         if self._waits_for_room or not self._running:
             return
         room = self._high_water - self._transport.buffered_bytes()
+        if room <= 0:
+            self._waits_for_room = True
+            self._start_soon(self._wait_for_room)
+            return
         try:
-            if room > 0:
-                self.write_once(room)
-            else:
-                self._waits_for_room = True
-        except BaseException as error:  # noqa: BLE001 - for the task that owns this
-            self._fault = error
-        if self._waits_for_room or self._fault is not None:
-            self._blocked.set()
-        elif self.due:
+            self.write_once(room)
+        except BaseException as error:  # noqa: BLE001 - for the connection, not the loop
+            self._running = False
+            self._start_soon(partial(fail, error))
+        if self.due:
             self.poke()
+
+    async def _wait_for_room(self) -> None:
+        await self._transport.writable()
+        self._waits_for_room = False
+        self.poke()
 
     def write_rest(self) -> None:
         """Hands over what is due, if there is room; for the end of a connection."""

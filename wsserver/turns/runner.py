@@ -1,12 +1,13 @@
-"""Gives one turn's machine a provider, a clock and its two tasks.
+"""Gives one turn's machine a provider, a clock and its task.
 
-One task drives the model calls, one watches the deadlines; both end with the
-turn. The runner is told synchronously of what happens elsewhere (an interrupt, a
-result, a viewer that leaves) and performs the machine's actions at once.
+One task drives the model calls and ends with the turn; an alarm watches the deadlines.
+The runner is told synchronously of what happens elsewhere (an interrupt, a result, a
+viewer that leaves) and performs the machine's actions at once.
 """
 
 import math
 from collections.abc import Sequence
+from math import inf
 from typing import Protocol
 
 import anyio
@@ -22,6 +23,7 @@ from wsserver.engine.model import (
 )
 from wsserver.engine.turn import Turn
 from wsserver.log.store import StoreError
+from wsserver.turns.alarms import Alarm
 from wsserver.turns.services import Services, Target
 
 _PROVIDER_FAILED = "The server failed while it called the model."
@@ -59,27 +61,27 @@ class TurnRunner:
         self._services = services
         self._call_due = True
         self._call = anyio.CancelScope()  # around the model call under way
-        self._changed = anyio.Event()  # set when the machine's phase has changed
-        self._moved = anyio.Event()  # set when something is due earlier
-        self._sleeping_until = 0.0
+        self._changed: anyio.Event | None = None  # set when the phase has changed
         self._phase = machine.phase
+        self._alarm = Alarm(services.alarms, self._look)
+        self._looks_at = inf
 
     def act(self, actions: list[Action]) -> None:
         """Performs what the machine decided because of something elsewhere."""
         self._perform(actions)
-        if self._machine.deadline() < self._sleeping_until:
-            self._moved.set()
+        self._look_in_time()
         if self._machine.phase == "ended":
             self._call.cancel()  # its last event has come, but it may not be closed
 
     async def run(self) -> None:
         """Runs the turn to its end."""
         with structlog.contextvars.bound_contextvars(request=self._request_id):
-            async with anyio.create_task_group() as tasks:
-                tasks.start_soon(self._watch_time)
+            self._look_in_time()
+            try:
                 while self._machine.phase != "ended":
                     await self._step()
-                tasks.cancel_scope.cancel()
+            finally:
+                self._alarm.cancel()
 
     async def _step(self) -> None:
         if self._call_due:
@@ -92,6 +94,7 @@ class TurnRunner:
         elif self._machine.phase != "ended" and not self._call_due:
             self._changed = anyio.Event()
             await self._changed.wait()
+            self._changed = None
 
     async def _call_model(self) -> None:
         clock, machine = self._services.clock, self._machine
@@ -161,15 +164,18 @@ class TurnRunner:
                     self._host.perform(action)
         if self._machine.phase != self._phase:
             self._phase = self._machine.phase
-            self._changed.set()
-            if self._machine.deadline() < self._sleeping_until:
-                self._moved.set()
+            if self._changed is not None:
+                self._changed.set()
+            self._look_in_time()
 
-    async def _watch_time(self) -> None:
-        clock = self._services.clock
-        while True:
-            self._moved = anyio.Event()
-            self._sleeping_until = self._machine.deadline()
-            with anyio.move_on_after(self._sleeping_until - clock.now()):
-                await self._moved.wait()
-            self.act(self._machine.time(clock.now()))
+    def _look_in_time(self) -> None:
+        """Sees to it that the machine is asked when something is due."""
+        at = self._machine.deadline()
+        if at < self._looks_at:
+            self._looks_at = at
+            in_seconds = at - self._services.clock.now()
+            self._alarm.set(anyio.current_time() + in_seconds)
+
+    def _look(self) -> None:
+        self._looks_at = inf
+        self.act(self._machine.time(self._services.clock.now()))

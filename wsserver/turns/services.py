@@ -10,6 +10,7 @@ from msgspec import Struct, structs
 
 from protocol.events import DoneEvent, UsageEvent
 from wsserver.engine.turn import TurnLimits
+from wsserver.turns.alarms import Alarms
 from wsserver.turns.clock import Clock
 from wsserver.turns.provider import Provider
 from wsserver.turns.server_tools import NoServerTools, ServerTools
@@ -115,6 +116,7 @@ class Services(Struct, kw_only=True):
 
     Attributes:
         tasks: Owns the turns' tasks.
+        alarms: Tells when something is due.
         draining: Whether new turns are refused because the server stops.
         failing: Returns whether the store can't be written at the moment.
         server_tools: What the server runs itself.
@@ -128,6 +130,7 @@ class Services(Struct, kw_only=True):
     metrics: TurnMetrics
     clock: Clock
     tasks: TaskGroup
+    alarms: Alarms
     failing: Callable[[], bool]
     server_tools: ServerTools = NoServerTools()
     draining: bool = False

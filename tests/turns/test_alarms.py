@@ -1,0 +1,143 @@
+"""Alarms ring at their time, however often it was moved."""
+
+import gc
+import weakref
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import anyio
+import pytest
+import trio.testing
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from wsserver.turns.alarms import Alarm, Alarms
+
+
+@pytest.fixture
+def anyio_backend() -> tuple[str, dict[str, Any]]:
+    """Trio alone: its clock jumps."""
+    return "trio", {"clock": trio.testing.MockClock(autojump_threshold=0)}
+
+
+@asynccontextmanager
+async def alarms() -> AsyncGenerator[Alarms]:
+    made = Alarms()
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(made.run)
+        yield made
+        tasks.cancel_scope.cancel()
+
+
+class Bell:
+    """Notes when its alarm rang, in seconds since it was made."""
+
+    def __init__(self, of: Alarms) -> None:
+        self.began = anyio.current_time()
+        self.rung: list[float] = []
+        self.alarm = Alarm(of, self._ring)
+
+    def set(self, seconds: float) -> None:
+        self.alarm.set(self.began + seconds)
+
+    def _ring(self) -> None:
+        self.rung.append(anyio.current_time() - self.began)
+
+
+async def test_it_rings_once_at_its_time() -> None:
+    async with alarms() as of:
+        bell = Bell(of)
+        bell.set(30)
+        await anyio.sleep(29)
+        assert bell.rung == []
+        await anyio.sleep(1000)
+        assert bell.rung == [30]
+
+
+async def test_put_off_it_rings_later_and_put_forward_sooner() -> None:
+    async with alarms() as of:
+        bell = Bell(of)
+        bell.set(10)
+        bell.set(50)
+        await anyio.sleep(20)
+        assert bell.rung == []
+        bell.set(30)
+        await anyio.sleep(1000)
+        assert bell.rung == [30]
+
+
+async def test_a_time_that_is_over_rings_at_once() -> None:
+    async with alarms() as of:
+        bell = Bell(of)
+        await anyio.sleep(5)
+        bell.set(1)
+        await anyio.sleep(5)
+        assert bell.rung == [5]
+
+
+async def test_it_may_be_set_while_it_rings() -> None:
+    async with alarms() as of:
+        times: list[float] = []
+
+        def ring() -> None:
+            times.append(anyio.current_time())
+            again.set(anyio.current_time() + 7)
+
+        again = Alarm(of, ring)
+        began = anyio.current_time()
+        again.set(began)
+        await anyio.sleep(15)
+        assert times == [began, began + 7, began + 14]
+
+
+async def test_cancelled_it_never_rings_and_holds_nothing() -> None:
+    async with alarms() as of:
+        bell = Bell(of)
+        bell.set(10)
+        bell.alarm.cancel()
+        held = weakref.ref(bell)
+        rung = bell.rung
+        del bell
+        gc.collect()
+        assert held() is None
+        await anyio.sleep(20)
+        assert rung == []
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.integers(0, 3),
+            st.integers(0, 5),
+            st.one_of(st.integers(0, 40), st.just(float("inf"))),
+        ),
+        max_size=30,
+    )
+)
+@settings(max_examples=60, deadline=None)
+def test_each_rings_when_the_last_time_it_was_set_to_has_come(
+    moves: list[tuple[int, int, float]],
+) -> None:
+    async def story() -> None:  # 0.1234: no two things happen at one time
+        async with alarms() as of:
+            bells = [Bell(of) for _ in range(4)]
+            due: list[float] = [float("inf")] * 4
+            expected: list[list[float]] = [[] for _ in bells]
+            now = 0.0
+            for number, seconds, at in moves:
+                await anyio.sleep(seconds + 0.1234)
+                now += seconds + 0.1234
+                for n, time in enumerate(due):
+                    if time <= now:
+                        expected[n].append(time)
+                        due[n] = float("inf")
+                bells[number].set(now + at)
+                due[number] = now + at
+            await anyio.sleep(100)
+            for n, time in enumerate(due):
+                expected[n] += [time] if time < float("inf") else []
+            assert [bell.rung for bell in bells] == [pytest.approx(e) for e in expected]
+
+    clock = trio.testing.MockClock(autojump_threshold=0)
+    anyio.run(story, backend="trio", backend_options={"clock": clock})
