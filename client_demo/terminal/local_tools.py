@@ -19,11 +19,11 @@ class ToolFileError(Exception):
 
 def get_time(
     place: Annotated[
-        str, Meta(description="A large city, or an IANA time zone; else here")
-    ] = "",
+        str, Meta(description="A large city, an IANA time zone, or `here`")
+    ],
 ) -> str:
     """Tells the date and the time of day, here or in another place."""
-    if not place:
+    if place.strip().casefold() in ("", "here"):
         return datetime.now(UTC).astimezone().strftime("%A %d %B %Y %H:%M:%S %Z")
     wanted = place.strip().replace(" ", "_").casefold()
     for zone in sorted(available_timezones()):

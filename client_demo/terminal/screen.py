@@ -57,9 +57,22 @@ class Screen:
                 said = without_controls(plain(shown.content))
                 self.console.print(Text(PROMPT + said, style="bold"))
             elif shown.status is not None:
-                self.console.print(Markdown(without_controls(shown.text)))
-                if shown.status != "completed":
-                    self.say(f"{shown.status} ({shown.reason})")
+                self._recall_turn(shown)
+
+    def _recall_turn(self, turn: TurnView) -> None:
+        """Shows a turn that has ended, its calls where they were made."""
+        begin = 0
+        for call in turn.calls.values():
+            self._markdown(turn.text[begin : call.position])
+            self.say(f"called {call.name} {call.arguments or ''}: {call.status}")
+            begin = call.position
+        self._markdown(turn.text[begin:])
+        if turn.status != "completed":
+            self.say(f"{turn.status} ({turn.reason})")
+
+    def _markdown(self, source: str) -> None:
+        if source.strip():
+            self.console.print(Markdown(without_controls(source)))
 
     def begin(self) -> LiveMarkdown:
         """Makes the place of a turn, for a `with` block."""

@@ -87,7 +87,7 @@ async def test_tools_run_and_are_switched(real: ServerProcess, tmp_path: Path) -
         real, tmp_path,
         (">", "/tools"),
         ("on         get_time", "What time is it in Tokyo?"),
-        ("calls get_time {'place': ''}", "/tools off get_time"),
+        ("calls get_time {'place': 'Tokyo'}", "/tools off get_time"),
         ("get_time is off", "/tools"),
         ("off        get_time", "What time is it in Tokyo?"),
         ("this conversation has none", "/tools on get_time"),
@@ -95,6 +95,8 @@ async def test_tools_run_and_are_switched(real: ServerProcess, tmp_path: Path) -
         ("no tool pliers", "/quit"),
         model=model, tools=tools,
     )  # fmt: skip
+    again = await session(real, tmp_path, ("\n>", "/quit"))
+    assert "Let me look that up.\ncalled get_time {'place': 'Tokyo'}: ok\n" in again
 
 
 async def test_tools_of_another_client_stay(

@@ -103,7 +103,7 @@ async def test_a_folder_that_can_t_be_made(tmp_path: Path) -> None:
 def test_the_time_in_a_city() -> None:
     assert "UTC" in get_time("utc")
     assert get_time("New York")[-3:] in ("EST", "EDT")
-    assert len(get_time()) > 10
+    assert len(get_time("here")) > 10
     with pytest.raises(LookupError, match="Atlantis"):
         get_time("Atlantis")
 
