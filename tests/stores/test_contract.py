@@ -19,7 +19,7 @@ from tests.stores.samples import (
     tokens,
 )
 from wsserver.log.entry import Entry, compact, text_entry
-from wsserver.log.store import Meta, Store, StoreError, Write
+from wsserver.log.store import Meta, MisfitError, Store, Write
 
 
 @pytest.fixture
@@ -115,10 +115,11 @@ async def test_a_write_that_does_not_follow_changes_nothing_at_all(
 ) -> None:
     await store.commit([appending(tokens(1, 3))], NOW)
 
-    with pytest.raises(StoreError, match=KEY):
+    with pytest.raises(MisfitError, match=KEY) as refused:
         await store.commit(
             [appending(tokens(1, 2), OTHER), appending(tokens(first, 6))], NOW
         )
+    assert (refused.value.key, refused.value.compaction) == (KEY, False)
 
     assert await kept(store) == tokens(1, 3)
     assert await store.meta(KEY) == meta(3)
@@ -168,8 +169,9 @@ async def test_compaction_that_would_cut_a_row_is_refused(
     await store.commit([appending(entries[:3])], NOW)
     await store.commit([appending(entries[3:])], NOW)
 
-    with pytest.raises(StoreError, match=KEY):
+    with pytest.raises(MisfitError, match=KEY) as refused:
         await store.commit([compacting(tokens(first, last), 6)], NOW)
+    assert (refused.value.key, refused.value.compaction) == (KEY, True)
 
     assert await kept(store) == entries
 

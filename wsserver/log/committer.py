@@ -12,7 +12,7 @@ import anyio
 import structlog
 
 from wsserver.log.conversation_log import ConversationLog
-from wsserver.log.store import Store, StoreError, Write
+from wsserver.log.store import MisfitError, Store, StoreError, Write
 
 log = structlog.get_logger(__name__)
 
@@ -45,6 +45,8 @@ class Committer:
         failing: Whether the last commit failed; it is tried again until it
             succeeds, and nothing that was appended is lost meanwhile.
         on_failure: Called after each commit that failed.
+        on_misfit: Called with a log that can't be written any more, as it does not
+            follow on what is stored: it stays as it is, and holds up no other.
         on_commit: Called with each log that a commit has written.
     """
 
@@ -75,6 +77,7 @@ class Committer:
         self._urgent = anyio.Event()  # set when somebody waits for the next commit
         self._flushing = 0
         self.on_failure: Callable[[], None] = lambda: None
+        self.on_misfit: Callable[[ConversationLog], None] = lambda _: None
         self.on_commit: Callable[[ConversationLog], None] = lambda _: None
 
     def mark(self, conversation: ConversationLog) -> None:
@@ -177,6 +180,9 @@ class Committer:
             with anyio.CancelScope(shield=True):
                 await self._store.commit(writes, self._wall())
         except StoreError as error:
+            if isinstance(error, MisfitError) and error.key in logs:
+                self._set_right(logs, error)
+                return True
             self._failed(logs, error)
             return False
         finally:
@@ -193,7 +199,8 @@ class Committer:
         self._metrics.commit(seconds, sum(len(write.entries) for write in writes))
         return True
 
-    def _failed(self, logs: dict[str, ConversationLog], error: StoreError) -> None:
+    def _take_back(self, logs: dict[str, ConversationLog]) -> None:
+        """Takes note that nothing was written: all of it stays due."""
         for key, conversation in logs.items():
             if not conversation.deleted:
                 conversation.not_committed()
@@ -202,6 +209,20 @@ class Committer:
             self._deletes.setdefault(key, []).extend(waiting)
         self._deleting = {}
         self._metrics.commit_failed()
+
+    def _set_right(self, logs: dict[str, ConversationLog], error: MisfitError) -> None:
+        """Takes what does not fit out of the next commit, and nothing else."""
+        log.error("write_does_not_fit", key=error.key, error=str(error))
+        self._take_back(logs)
+        misfit = logs[error.key]
+        if error.compaction:
+            misfit.leave_uncompacted()
+        elif self._due.pop(error.key, None) is not None:
+            misfit.stall()
+            self.on_misfit(misfit)
+
+    def _failed(self, logs: dict[str, ConversationLog], error: StoreError) -> None:
+        self._take_back(logs)
         if not self.failing:
             log.warning("store_failing", error=str(error))
         self.failing = True

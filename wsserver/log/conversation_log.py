@@ -345,6 +345,11 @@ class ConversationLog:
         """Takes note that `take_write`'s write failed; it stays due."""
         self._is_dirty = True
 
+    def leave_uncompacted(self) -> None:
+        """Lets rows be that can't be compacted; the next time begins after them."""
+        self._compact_from = self._committed + 1
+        self._compact_through = 0
+
     def stall(self) -> None:
         """Takes note that the store does not take it, and wakes who waits for that."""
         if not (self.stalled or self._visible_at_once):

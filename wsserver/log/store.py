@@ -17,6 +17,20 @@ class StoreError(Exception):
     """The store could not be read or written; the caller may try again."""
 
 
+class MisfitError(StoreError):
+    """A write does not fit what is stored of its conversation; no other is at fault.
+
+    Attributes:
+        key: The conversation.
+        compaction: Whether it would fit without what it compacts.
+    """
+
+    def __init__(self, key: str, about: str, *, compaction: bool) -> None:
+        super().__init__(f"{key}: {about}")
+        self.key = key
+        self.compaction = compaction
+
+
 class Meta(Struct, frozen=True, kw_only=True, array_like=True):
     """What is known of a conversation without reading its entries.
 
@@ -94,6 +108,9 @@ class Store(Protocol):
 
         Keys are different. `now` (seconds since the epoch) dates the rows.
         Safe under cancellation: the commit then happens or does not, whole.
+
+        Raises:
+            MisfitError: One of the writes does not fit what is stored.
         """
         ...
 

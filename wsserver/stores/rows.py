@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from msgspec import Struct
 
 from wsserver.log.entry import Entry
-from wsserver.log.store import StoreError, Write
+from wsserver.log.store import MisfitError, Write
 
 Blob = bytes  # where `bytes` is a member's name
 
@@ -143,14 +143,13 @@ def trim_point(rows: Sequence[Row], before: float, keep_bytes: int) -> int:
     return point
 
 
-def does_not_follow(key: str) -> StoreError:
+def does_not_follow(key: str) -> MisfitError:
     """Makes the error for a write that does not begin after the stored head."""
-    return StoreError(
-        f"{key}: this write does not follow on what is stored; "
-        "read the conversation again"
-    )
+    about = "this write does not follow on what is stored; read the conversation again"
+    return MisfitError(key, about, compaction=False)
 
 
-def misaligned(key: str) -> StoreError:
+def misaligned(key: str) -> MisfitError:
     """Makes the error for a compaction that would cut a row in two."""
-    return StoreError(f"{key}: a compaction has to begin and end at rows' edges")
+    about = "a compaction has to begin and end at rows' edges"
+    return MisfitError(key, about, compaction=True)

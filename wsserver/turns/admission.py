@@ -9,14 +9,19 @@ from protocol.content import Config
 from wsserver.engine.conversation import ConversationState
 from wsserver.engine.schema_cost import Allowance
 from wsserver.engine.schemas import schema_fault
+from wsserver.log.conversation_log import ConversationLog
 from wsserver.turns.errors import refusal
 from wsserver.turns.services import Services
 
 _encode = msgspec.json.Encoder().encode
 
 
-def check_open(services: Services) -> None:
+def check_open(services: Services, log: ConversationLog | None = None) -> None:
     """Refuses what would change a log that can't be written.
+
+    Args:
+        services: What conversations share.
+        log: The log; None for one that is not there yet.
 
     Raises:
         CommandError: `draining` or `store_unavailable`.
@@ -27,16 +32,16 @@ def check_open(services: Services) -> None:
             "The server is about to stop; reconnect and send this again.",
             retry_after_ms=1000,
         )
-    check_store(services)
+    check_store(services, log)
 
 
-def check_store(services: Services) -> None:
+def check_store(services: Services, log: ConversationLog | None = None) -> None:
     """Refuses what the store would have to take, while it takes nothing.
 
     Raises:
         CommandError: `store_unavailable`.
     """
-    if services.failing():
+    if services.failing() or (log is not None and log.stalled):
         raise refusal(
             "store_unavailable",
             "The log can't be written at the moment; send this again later.",

@@ -233,7 +233,7 @@ class Conversation:
         Raises:
             CommandError: No turn could run with them.
         """
-        check_open(self._services)
+        check_open(self._services, self.log)
         config = configured(self.state.config, change)
         check_change(config, self._services)
         self.state.config = config
@@ -265,7 +265,7 @@ class Conversation:
     def _send(
         self, command: Send, principal: Principal, viewer: Viewer | None
     ) -> Applied:
-        check_open(self._services)
+        check_open(self._services, self.log)
         check_send(command, self._services)
         check_config(self.state.config, self._services)
         check_queue(command.policy or "queue", self.state, self._services, self._space)

@@ -59,6 +59,7 @@ class Directory:
         self._cut_off = 0
         self._failing = False
         committer.on_failure = self._store_failed
+        committer.on_misfit = self._misfits
         committer.on_commit = self._stored
 
     @property
@@ -332,6 +333,11 @@ class Directory:
     def _store_failed(self) -> None:
         self._failing = True
         for conversation in list(self._loaded.values()):
+            conversation.store_failed()
+
+    def _misfits(self, misfit: ConversationLog) -> None:
+        conversation = self._loaded.get(misfit.key)
+        if conversation is not None:
             conversation.store_failed()
 
     def _drop_unused(self, conversation: Conversation) -> None:
