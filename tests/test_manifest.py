@@ -4,11 +4,14 @@ import ast
 import re
 import tomllib
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
 from protocol.codes import CLOSES, ERRORS
+from protocol.commands import ClientFrame
+from protocol.control import ControlFrame
+from protocol.events import LogEvent, Reason, Status, ToolStatus
 
 HERE = Path(__file__).parent
 CASES = {
@@ -39,6 +42,7 @@ def test_a_behaviour_has_its_tests(behaviour: dict[str, Any]) -> None:
     for test in tests:
         name, _, function = test.partition("::")
         assert (HERE / name).is_file(), test
+        assert function.startswith("test_"), test
         assert function in functions(HERE / name), test
 
 
@@ -46,6 +50,25 @@ def test_every_code_is_a_behaviour() -> None:
     ids = {behaviour["id"] for behaviour in BEHAVIOURS}
     codes = {f"ERR-{code}" for code in ERRORS} | {f"CLOSE-{code:d}" for code in CLOSES}
     assert codes <= ids, sorted(codes - ids)
+
+
+def tags(union: Any) -> set[str]:
+    return {str(frame.__struct_config__.tag) for frame in get_args(union)}
+
+
+def test_every_row_of_the_protocol_is_a_behaviour() -> None:
+    """What is new in the protocol's types needs a behaviour of its own."""
+    rows = {
+        "CMD": tags(ClientFrame),
+        "EV": tags(LogEvent),
+        "CTL": tags(ControlFrame),
+        "DONE": {*get_args(Status), *get_args(Reason)},
+        "RESULT": set(get_args(ToolStatus)),
+    }
+    known = {f"{kind}-{name}" for kind, names in rows.items() for name in names}
+    assert len(known) > 50
+    ids = {behaviour["id"] for behaviour in BEHAVIOURS}
+    assert known <= ids, sorted(known - ids)
 
 
 def test_a_case_that_is_played_is_in_its_behaviour() -> None:
