@@ -1,8 +1,9 @@
 """What a crash left: every turn ends once, numbers go on, nothing waits in vain."""
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from copy import deepcopy
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +16,18 @@ from tests.engine.story import check_prompt
 from tests.fakes.faulty import FaultyStore
 from tests.fakes.rig import ALICE, Rig, rig
 from tests.fakes.scripted import ScriptedProvider, Step, says
-from tests.turns.talk import Talk, VirtualClock, asks, call, kind, settled, talking
+from tests.turns.talk import (
+    Talk,
+    VirtualClock,
+    asks,
+    call,
+    kind,
+    settled,
+    talking,
+    until,
+)
 from wsserver.engine.model import Reasoning, Text
+from wsserver.engine.usage import BYTES_PER_TOKEN
 from wsserver.log.store import Store, StoreError
 from wsserver.stores.sqlite import SqliteStore
 from wsserver.turns.errors import CommandError
@@ -81,6 +92,8 @@ async def test_a_turn_that_was_cut_off_ends_as_server_restarted(
         assert isinstance(counted, UsageEvent)
         assert (counted.output_tokens, counted.model_calls) == usage
         assert counted.estimated
+        asked = '[{"role":"user","content":"one"}]'
+        assert counted.input_tokens == len(asked) // BYTES_PER_TOKEN
         calls = [event.call for event in log if kind(event) == "tool_call"]
         settled_calls = [
             event.call
@@ -95,6 +108,49 @@ async def test_a_turn_that_was_cut_off_ends_as_server_restarted(
         check_prompt(list(talk.provider.requests[-1].messages))
         assert talk.said()[0] == "user: one"
         assert talk.said()[-1] == "user: two"
+
+
+async def check_compaction(first: Any, again: Callable[[], Awaitable[Any]]) -> None:
+    """Cuts a turn off; what is left of it is to be stored like any other's."""
+    cut_off: list[Step] = [step for n in range(40) for step in ([Text(f"{n} ")], 0.05)]
+    async with talking(says("whole"), [*cut_off, 1000.0], store=first) as talk:
+        talk.send("one")
+        await talk.done()
+        turn = talk.send("two").turn or 0
+        await until(lambda: talk.conversation.log.stored == turn + 40)
+        left = await first.read("alice/c", turn, 10**6)
+        assert len(left) == 40, "while it runs it grows by what comes"
+    second = await again()
+    async with restarted(second) as r:
+        assert await r.directory.recover() == 1
+        await r.committer.flush()
+        kept = await second.read("alice/c", 0, 10**6)
+        texts = [(entry.first, entry.seq) for entry in kept if entry.kind == "delta"]
+        assert (len(texts), texts[-1]) == (2, (turn + 1, turn + 40))
+        assert kept[-1].seq == turn + 42
+
+
+async def test_a_turn_that_was_cut_off_is_stored_as_compact_as_any() -> None:
+    store = FaultyStore()
+
+    async def again() -> FaultyStore:
+        return store
+
+    await check_compaction(store, again)
+
+
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+async def test_in_a_file_too_what_was_cut_off_is_compacted(tmp_path: Path) -> None:
+    async def opened_anew() -> SqliteStore:
+        for store in stores:
+            await store.close()
+        stores.append(await anyio.to_thread.run_sync(partial(SqliteStore, path, **how)))
+        return stores[-1]
+
+    path, how = tmp_path / "s.db", {"durability": "process", "boot": "b"}
+    stores: list[SqliteStore] = []
+    await check_compaction(await opened_anew(), opened_anew)
+    await stores[-1].close()
 
 
 async def test_model_calls_count_the_one_that_had_begun_after_the_results() -> None:

@@ -52,6 +52,7 @@ class ConversationState(Struct, kw_only=True, omit_defaults=True):
         running: The running turn, or 0.
         last_turn: The newest turn, running or not; 0 for none.
         last_ids: The newest sends, oldest first: who sent them, and their ids.
+        asked_tokens: Input tokens of the running turn's model calls, estimated.
     """
 
     config: Config = Config()
@@ -59,6 +60,7 @@ class ConversationState(Struct, kw_only=True, omit_defaults=True):
     running: int = 0
     last_turn: int = 0
     last_ids: list[tuple[str, str]] = []
+    asked_tokens: int = 0
 
     @property
     def live(self) -> bool:
@@ -105,6 +107,7 @@ class _Encoded(Struct, kw_only=True, omit_defaults=True):
     running: int = 0
     last_turn: int = 0
     last_ids: list[tuple[str, str]] = []
+    asked_tokens: int = 0
 
 
 class Snapshots:
@@ -127,6 +130,7 @@ class Snapshots:
             running=state.running,
             last_turn=state.last_turn,
             last_ids=state.last_ids,
+            asked_tokens=state.asked_tokens,
         )
         return _encoder.encode(encoded), state.live
 

@@ -271,8 +271,12 @@ class ConversationLog:
         _go_on(entries, cut(self._tail.entries, position, self.head))
         return entries
 
-    async def load_tail(self, first: int) -> None:
+    async def load_tail(self, first: int, *, loose: bool = False) -> None:
         """Takes the entries from `first` on into memory; only after loading.
+
+        Args:
+            first: Their first number.
+            loose: Whether they were never compacted; then a row begins with `first`.
 
         Raises:
             StoreError: The store can't be read.
@@ -289,6 +293,8 @@ class ConversationLog:
         if entries:
             self._tail = Tail(entries[0].first - 1, entries)
             self._keep_from = entries[0].first
+            if loose:
+                self._compact_from = entries[0].first
 
     # Committing
 

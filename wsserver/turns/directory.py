@@ -5,6 +5,7 @@ watches it, nothing runs in it and the store has all of it. There is never more
 than one of a key.
 """
 
+import math
 from collections.abc import Generator
 from contextlib import contextmanager
 
@@ -278,7 +279,12 @@ class Directory:
         wall = clock.wall()
         kept = await self._store.receipts(key, wall - RECEIPT_SECONDS, KEPT)
         conversation = self._conversation(key, meta, state, Receipts(kept))
-        if state.last_turn:
+        if state.running:
+            # A crash cut it off: its rows are as they were written, since the `done`
+            # before it, which ended a row.
+            ended = await self._store.trim_point(key, math.inf, 0)
+            await conversation.log.load_tail(ended + 1, loose=True)
+        elif state.last_turn:
             await conversation.log.load_tail(state.last_turn)
         point = await self._retention.trim_point(self._store, key, wall)
         # From here on nothing is awaited: a log that was changed is the one in use.

@@ -87,7 +87,7 @@ def recover(log: ConversationLog, state: ConversationState, clock: Clock) -> boo
     log.append(
         UsageEvent,
         turn=turn,
-        input_tokens=0,
+        input_tokens=state.asked_tokens,
         output_tokens=left.output_tokens,
         estimated=True,
         model_calls=left.model_calls,
@@ -103,5 +103,6 @@ def recover(log: ConversationLog, state: ConversationState, clock: Clock) -> boo
         text=kept,
         timing=Stopwatch(accepted_at=now, started_at=now).timing(now, 0),
     )
-    state.running = 0
+    state.running = state.asked_tokens = 0
+    log.compact_soon()
     return True

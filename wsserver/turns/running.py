@@ -36,6 +36,7 @@ from wsserver.engine.prompt import PromptFold
 from wsserver.engine.timing import in_one_lump
 from wsserver.engine.tools import Settling
 from wsserver.engine.turn import Turn
+from wsserver.engine.usage import BYTES_PER_TOKEN
 from wsserver.log.conversation_log import READ_BYTES, ConversationLog
 from wsserver.turns.kept_text import proof
 from wsserver.turns.request import model_request
@@ -265,11 +266,13 @@ class RunningTurn:
         joined = state.join(turn, self._log.stored)
         if joined:
             self._sends |= {(waiting.by, waiting.id) for waiting in joined}
-            self._log.touch()
         fold = PromptFold({waiting.seq for waiting in state.queue})
         fold.add(entries)
         request = model_request(self.config, self._target, fold, self._request_id)
-        return request, len(orjson.dumps(request.messages))
+        size = len(orjson.dumps(request.messages))
+        state.asked_tokens += size // BYTES_PER_TOKEN
+        self._log.touch()  # a crash will not tell what the call has cost
+        return request, size
 
     def _append(self, action: Append) -> None:
         if action.event is TakeoverEvent and not self._taken_over(action):

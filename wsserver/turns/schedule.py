@@ -125,6 +125,7 @@ class Schedule:
         )
         self.turn = turn
         self._state.running = self._state.last_turn = turn.turn
+        self._state.asked_tokens = 0
         self._log.keep_from(previous or turn.turn)
         services.active[self._space] = services.active.get(self._space, 0) + 1
         services.tasks.start_soon(turn.run, name=f"turn {turn.turn}")
@@ -138,7 +139,7 @@ class Schedule:
         if not active:
             self._services.quiet.set()
         self.last, self.turn = self.turn, None
-        self._state.running = 0
+        self._state.running = self._state.asked_tokens = 0
         self._log.compact_soon()
         self.start_next()
         self._next_of_space()
