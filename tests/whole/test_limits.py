@@ -346,6 +346,7 @@ async def test_each_limit_of_welcome_is_kept(tmp_path: Path) -> None:
             "principal_connections": 1000,
             "principal_conversations": 3,
             "address_connections": 1000,
+            "max_delay_ms": 10_000,
         }
         slow = {"model": "demo/long:tokens=1000,tokens_per_second=10"}
         long = {"model": "demo/long:tokens=4000,tokens_per_second=0"}
@@ -354,6 +355,7 @@ async def test_each_limit_of_welcome_is_kept(tmp_path: Path) -> None:
             reply = await client.command(type_, **members)
             return None if reply["ok"] else reply["error"]["code"]
 
+        assert await code("open", conversation="a", max_delay_ms=10_001) == "bad_frame"
         await client.open("a", config=slow)
         await client.open("b", config=long)
         assert await code("open", conversation="c") == "too_many_conversations"
