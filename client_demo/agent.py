@@ -15,6 +15,7 @@ from msgspec import Meta, Struct
 
 from client_demo.client import connect
 from client_demo.tools import ClientTool, ToolContext, tool
+from protocol.content import Config, Detach
 from protocol.events import LogEvent
 
 INSTRUCTIONS = (
@@ -24,6 +25,7 @@ INSTRUCTIONS = (
 NOTE = "note.md"
 _MOST_MATCHES = 50
 _LONGEST_LINE = 200
+_GRACE_S = 24 * 3600.0
 
 Approve = Callable[[str], Awaitable[bool]]
 """Asks a person about the text of a note; may take as long as it takes."""
@@ -149,8 +151,12 @@ async def agent(
         ClientError: There is no whole answer, as for `Turn.answer`.
     """
     tools = FolderTools(folder, approve).all()
+    # While the person thinks, the network may be gone for longer than a minute.
+    config = Config(detach=Detach(grace_s=_GRACE_S))
     async with connect(url, token=token) as client:
-        chat = await client.open(model=model, instructions=INSTRUCTIONS, tools=tools)
+        chat = await client.open(
+            model=model, instructions=INSTRUCTIONS, tools=tools, config=config
+        )
         async with chat.send(task) as turn:
             async for event in turn:
                 show(event)
