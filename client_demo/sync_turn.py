@@ -1,11 +1,12 @@
 """One turn without `await`; `client_demo.sync` makes it."""
 
-from concurrent.futures import Future
+from collections import deque
 from copy import deepcopy
 from functools import partial
 from types import TracebackType
 from typing import Self
 
+import anyio
 from anyio.from_thread import BlockingPortal
 
 from client_demo import turn as async_turn
@@ -29,7 +30,8 @@ class Turn:
     def __init__(self, portal: BlockingPortal, turn: async_turn.Turn) -> None:
         self._portal = portal
         self._turn = turn
-        self._next: Future[LogEvent | None] | None = None
+        self._read: deque[LogEvent | None] = deque()
+        self._reading = anyio.Lock()
 
     @property
     def id(self) -> str | None:
@@ -120,18 +122,16 @@ class Turn:
         return self
 
     def __next__(self) -> LogEvent:
-        if self._next is None:
-            self._next = self._portal.start_task_soon(self._read)
-        try:
-            event = self._next.result()
-        except Exception:
-            self._next = None
-            raise
-        # A Ctrl-C before this line leaves the future for the next call.
-        self._next = None
+        while not self._read:
+            # After a Ctrl-C here the reading goes on, and what it gets waits.
+            self._portal.call(self._read_one)
+        event = self._read.popleft()
         if event is None:
+            self._read.append(None)
             raise StopIteration
         return event
 
-    async def _read(self) -> LogEvent | None:
-        return await anext(self._turn, None)
+    async def _read_one(self) -> None:
+        async with self._reading:
+            if not self._read:
+                self._read.append(await anext(self._turn, None))

@@ -46,7 +46,7 @@ class Keys:
 
     async def until_new(self, text: str) -> None:
         """Waits for a text after what was waited for before."""
-        with anyio.move_on_after(4):
+        with anyio.move_on_after(8):
             while text not in self.shown[self._seen :]:
                 await anyio.wait_writable(self._writer)
         assert text in self.shown[self._seen :], self.shown[self._seen :]
@@ -65,7 +65,7 @@ async def both(
     async def program() -> None:
         codes.append(await run())
 
-    with anyio.fail_after(15):
+    with anyio.fail_after(18):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(program)
             await serve()

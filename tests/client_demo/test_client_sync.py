@@ -101,9 +101,9 @@ def test_ctrl_c_loses_no_event(client: Client) -> None:
     old = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         while turn.done is None:
-            if interrupts < 3:
-                threading.Timer(0.02, signal.pthread_kill, [main, 2]).start()
             try:
+                if interrupts < 3:
+                    threading.Timer(0.02, signal.pthread_kill, [main, 2]).start()
                 for event in turn:
                     got += event.text if isinstance(event, DeltaEvent) else ""
             except KeyboardInterrupt:
