@@ -135,9 +135,9 @@ def test_the_lane_is_bounded_in_frames() -> None:
     lane, calls = filled()
     for _ in range(3):
         lane.push(b"x" * 100)
-    assert (len(lane), calls) == (3, [])
+    assert (len(lane.frames), calls) == (3, [])
     lane.push(b"x")
-    assert (len(lane), len(calls)) == (3, 1)
+    assert (len(lane.frames), len(calls)) == (3, 1)
 
 
 @pytest.mark.parametrize("answers", [[b"x" * 9, b"x"], [b"x", b"x", b"x"]])
@@ -151,7 +151,9 @@ async def test_so_many_answers_or_bytes_of_them_fill_the_lane(
         lane.answer(answer)
     assert lane.full
     lane.answer(b"x" * 100)
-    assert (len(lane), calls) == (len(answers) + 2, []), "what is owed is not dropped"
+    assert (len(lane.frames), calls) == (len(answers) + 2, []), (
+        "what is owed is not dropped"
+    )
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(lane.emptied)
         await settle()

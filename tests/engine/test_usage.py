@@ -14,7 +14,8 @@ def members(tally: Tally) -> tuple[Any, ...]:
 
 def call(tally: Tally, usage: Usage | None, fragments: int = 0, size: int = 0) -> None:
     tally.called(40)
-    tally.fragment(fragments, size)
+    tally.fragments += fragments
+    tally.bytes += size
     tally.ended(usage)
 
 

@@ -98,6 +98,7 @@ class Gates:
 
     Attributes:
         held: How many frames wait.
+        due: Those for which `release` has something to do.
     """
 
     def __init__(self, lane: ControlLane, poke: Callable[[], None]) -> None:
@@ -106,12 +107,7 @@ class Gates:
         self._lane = lane
         self._poke = poke
         self._gates: dict[ConversationLog, Gate] = {}
-        self._marked: list[Gate] = []
-
-    @property
-    def due(self) -> bool:
-        """Whether `release` has something to do."""
-        return bool(self._marked)
+        self.due: list[Gate] = []
 
     def hold(self, log: ConversationLog, held: Held) -> None:
         """Lets the frame leave as soon as it may."""
@@ -139,7 +135,7 @@ class Gates:
 
     def release(self) -> None:
         """Lets go what may leave. Called by the writer, never by a wake-up."""
-        marked, self._marked = self._marked, []
+        marked, self.due = self.due, []
         for gate in marked:
             for held in gate.release():
                 self.held -= 1
@@ -151,11 +147,11 @@ class Gates:
         """Drops everything."""
         for gate in list(self._gates.values()):
             self._remove(gate)
-        self._marked.clear()
+        self.due.clear()
         self.held = 0
 
     def _mark(self, gate: Gate) -> None:
-        self._marked.append(gate)
+        self.due.append(gate)
         self._poke()
 
     def _remove(self, gate: Gate) -> None:

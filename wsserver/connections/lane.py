@@ -11,6 +11,9 @@ class ControlLane:
     What a client asks for is bounded by not reading on while the lane is `full`.
     Frames that nobody asked for are bounded in size by their causes (the turns'
     limits on tools, one heartbeat); beyond so many of them the connection ends.
+
+    Attributes:
+        frames: What is in it.
     """
 
     def __init__(
@@ -29,15 +32,12 @@ class ControlLane:
                 what comes then is dropped.
         """
         self._overfull = overfull
-        self._frames: list[bytes] = []
+        self.frames: list[bytes] = []
         self._answers = 0
         self._answer_bytes = 0
         self._max_frames = max_frames
         self._max_answer_bytes = max_answer_bytes
         self._emptied: anyio.Event | None = None  # there while somebody waits
-
-    def __len__(self) -> int:
-        return len(self._frames)
 
     @property
     def full(self) -> bool:
@@ -55,20 +55,20 @@ class ControlLane:
 
     def push(self, frame: bytes) -> None:
         """Adds a frame."""
-        if len(self._frames) - self._answers >= self._max_frames:
+        if len(self.frames) - self._answers >= self._max_frames:
             self._overfull()
             return
-        self._frames.append(frame)
+        self.frames.append(frame)
 
     def answer(self, frame: bytes) -> None:
         """Adds a frame that the client asked for."""
         self._answers += 1
         self._answer_bytes += len(frame)
-        self._frames.append(frame)
+        self.frames.append(frame)
 
     def take(self) -> list[bytes]:
         """Removes all frames and returns them in order."""
-        frames, self._frames = self._frames, []
+        frames, self.frames = self.frames, []
         self._answers = self._answer_bytes = 0
         if self._emptied is not None:
             self._emptied.set()

@@ -51,7 +51,10 @@ class Transport(Protocol):
         ...
 
     def call_soon(self, callback: Callable[[], None]) -> None:
-        """Lets the event loop call back once, after what it is doing now."""
+        """Lets the event loop call back once, after what it is doing now.
+
+        `callback` raises nothing.
+        """
         ...
 
     def buffered_bytes(self) -> int:

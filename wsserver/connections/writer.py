@@ -69,7 +69,7 @@ class Writer:
     @property
     def due(self) -> bool:
         """Whether something could be written."""
-        return bool(self._ring or self.lane or self.gates.due)
+        return bool(self._ring or self.lane.frames or self.gates.due)
 
     def poke(self) -> None:
         """Wakes the writer; carries nothing."""
@@ -90,7 +90,9 @@ class Writer:
     def mark(self, view: View) -> None:
         """Puts a view into the ring; it calls this when it is woken."""
         self._ring.append(view)
-        self.poke()
+        if not self._poked:
+            self._poked = True
+            self._transport.call_soon(self._take_turn)
 
     def begin(self) -> None:
         """Writes from now on."""
@@ -116,7 +118,7 @@ class Writer:
         except BaseException as error:  # noqa: BLE001 - for the connection, not the loop
             self._running = False
             self._start_soon(partial(fail, error))
-        if self.due:
+        if self._ring or self.lane.frames or self.gates.due:
             self.poke()
 
     async def _wait_for_room(self) -> None:
@@ -138,7 +140,7 @@ class Writer:
         """
         if self.gates.due:
             self.gates.release()
-        out = self.lane.take()
+        out = self.lane.take() if self.lane.frames else []
         if self._ring:
             control = len(out)
             numbers = self._take_turns(room, out)
@@ -165,13 +167,13 @@ class Writer:
                 continue
             before, sent, starved = view.position, len(out), view.starved
             size = view.take(budget, out)
-            view.debt = max(0, size - budget)
+            view.debt = 0 if size <= budget else size - budget
             room -= size
             numbers += view.position - before
             if view.starved:
                 if not starved:
                     self._fetch(view)
-            elif view.due and len(out) > sent:
+            elif len(out) > sent and view.due:
                 view.ready = True
                 ring.append(view)
         return numbers

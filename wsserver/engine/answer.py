@@ -11,10 +11,15 @@ _decode = msgspec.json.Decoder().decode
 
 
 class AnswerCheck:
-    """Gathers the text of one model call, where there is a schema to fit."""
+    """Gathers the text of one model call, where there is a schema to fit.
+
+    Attributes:
+        gathers: Whether it does.
+    """
 
     def __init__(self, schema: dict[str, Any] | None) -> None:
         """Begins; without a schema everything fits and nothing is gathered."""
+        self.gathers = schema is not None
         self._schema = schema
         self._texts: list[str] = []
         self._refused = False
@@ -26,8 +31,7 @@ class AnswerCheck:
 
     def add(self, text: str) -> None:
         """Takes a piece of the answer."""
-        if self._schema is not None:
-            self._texts.append(text)
+        self._texts.append(text)
 
     def refuse(self) -> None:
         """The model said why it does not answer, which needs to fit nothing."""

@@ -52,6 +52,8 @@ Phase = Literal[
 ]  # fmt: skip
 
 _KINDS: dict[type, str] = {Text: "delta", Reasoning: "reasoning", Refusal: "refusal"}
+_TEXTS = (Text, Reasoning, Refusal)
+_Other = CallFragment | Answering | Finished
 
 
 class Turn:
@@ -148,17 +150,10 @@ class Turn:
                 self._text(actions, kind, texts, now)
                 texts = []
             kind = found
-            match event:
-                case Text() | Reasoning() | Refusal():
-                    texts.append(event.text)
-                case CallFragment():
-                    self._fragment(actions, event, now)
-                case Answering():
-                    self._watch.called(now - event.seconds)
-                    members = {"model": event.model, "code": event.code}
-                    actions.append(Append(TakeoverEvent, members))
-                case Finished():
-                    pass
+            if isinstance(event, _TEXTS):
+                texts.append(event.text)
+            else:
+                self._other(actions, event, now)
         if texts:
             self._text(actions, kind, texts, now)
         if self._bytes > self._limits.turn_bytes:
@@ -297,13 +292,25 @@ class Turn:
         elapsed = int((now - self._waiting_since) * 1000)
         return [ShowWaiting(phase, elapsed)]
 
+    def _other(self, actions: list[Action], event: _Other, now: float) -> None:
+        match event:
+            case CallFragment():
+                self._fragment(actions, event, now)
+            case Answering():
+                self._watch.called(now - event.seconds)
+                members = {"model": event.model, "code": event.code}
+                actions.append(Append(TakeoverEvent, members))
+            case Finished():
+                pass
+
     def _text(
         self, actions: list[Action], kind: str, texts: list[str], now: float
     ) -> None:
         text = texts[0] if len(texts) == 1 else "".join(texts)
         self._token(len(texts), text, now)
         if kind == "delta":
-            self._answer.add(text)
+            if self._answer.gathers:
+                self._answer.add(text)
         elif kind == "refusal":
             self._answer.refuse()
         actions.append(AppendText(kind, text))
@@ -319,11 +326,13 @@ class Turn:
             actions.append(AppendText("tool_delta", event.text, attrs))
 
     def _token(self, count: int, text: str, now: float) -> None:
+        tally = self._tally
         size = len(text) if text.isascii() else len(text.encode())
         self._shown = True
         self.phase = "streaming"
         self._bytes += size
-        self._tally.fragment(count, size)
+        tally.fragments += count
+        tally.bytes += size
         self._watch.token(now)
 
     def _call_over(self) -> None:

@@ -16,6 +16,8 @@ class Tally:
     Attributes:
         model_calls: How many requests went out, those made again too.
         estimated: Whether some of the numbers are.
+        fragments: With content, of the running call.
+        bytes: Of their text.
     """
 
     def __init__(self) -> None:
@@ -26,21 +28,16 @@ class Tally:
         self._reasoning: int | None = None
         self._cached: int | None = None
         self._prompt_bytes = 0
-        self._fragments = 0
-        self._bytes = 0
+        self.fragments = 0
+        self.bytes = 0
         self._open = False
 
     def called(self, prompt_bytes: int) -> None:
         """A request goes out."""
         self.model_calls += 1
         self._prompt_bytes = prompt_bytes
-        self._fragments = self._bytes = 0
+        self.fragments = self.bytes = 0
         self._open = True
-
-    def fragment(self, count: int, size: int) -> None:
-        """Some fragments with content arrived, `size` bytes in all."""
-        self._fragments += count
-        self._bytes += size
 
     def refused(self, usage: Usage | None) -> None:
         """The call failed with nothing shown: it cost what was reported, or nothing."""
@@ -57,7 +54,7 @@ class Tally:
         if usage is None:
             self.estimated = True
             self._input += self._prompt_bytes // BYTES_PER_TOKEN
-            self._output += max(self._fragments, -(-self._bytes // BYTES_PER_TOKEN))
+            self._output += max(self.fragments, -(-self.bytes // BYTES_PER_TOKEN))
             return
         self._input += usage.input_tokens
         self._output += usage.output_tokens

@@ -39,6 +39,7 @@ class ConversationLog:
         conversation: What clients know it by.
         epoch: Changes only if the log may have lost continuity.
         head: The last number.
+        stored: The last number that may leave the process.
         oldest: The first number that is kept; `head + 1` when none is.
         deleted: Whether it is gone.
         kept: Whether the store knows of it, so that a crash can't take it back.
@@ -71,7 +72,7 @@ class ConversationLog:
         self.key = key
         self.conversation = key.rpartition("/")[2]
         self.epoch = meta.epoch
-        self.head = meta.head
+        self.head = self.stored = meta.head
         self.oldest = meta.oldest
         self.deleted = False
         self.kept = kept or not store.durable
@@ -120,7 +121,7 @@ class ConversationLog:
             return
         first = entries[0].first
         self.oldest = self._compact_from = self._keep_from = first
-        self._committed = first - 1
+        self.stored = self._committed = first - 1
         self._tail = Tail(first - 1)
         for entry in entries:
             self._add(entry)
@@ -161,15 +162,11 @@ class ConversationLog:
             self._is_dirty = True
             self._dirty(self)
         if self._visible_at_once:
+            self.stored = self.head
             for wake in self._wakes:
                 wake()
 
     # Reading
-
-    @property
-    def stored(self) -> int:
-        """The last number that may leave the process."""
-        return self.head if self._visible_at_once else self._committed
 
     @property
     def settled(self) -> int:
@@ -193,7 +190,7 @@ class ConversationLog:
 
         Stops once the bodies exceed `max_bytes`.
         """
-        stored = self.head if self._visible_at_once else self._committed
+        stored = self.stored
         if after >= stored:
             return []
         tail = self._tail
@@ -333,6 +330,8 @@ class ConversationLog:
         self.kept = True
         self.stalled = False
         self._committed = meta.head
+        if not self._visible_at_once:
+            self.stored = meta.head
         self._settled = self._settling
         del self._receipts[: len(write.receipts)]
         if write.trim_through == self._trim_through:

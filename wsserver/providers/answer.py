@@ -27,7 +27,11 @@ _MAX_WORD_CHARS: Final = 64
 
 
 class Answer:
-    """Makes model events; each method appends its events to `out`."""
+    """Makes model events; each method appends its events to `out`.
+
+    Attributes:
+        failure: Why the answer ends with an error, whatever else comes.
+    """
 
     def __init__(self) -> None:
         self._text = Channel(Text)
@@ -37,19 +41,14 @@ class Answer:
         # The last finish reason, in the upstream's word.
         self._word = ""
         self._usage: Usage | None = None
-        self._failure: Failure | None = None
+        self.failure: Failure | None = None
         # Whether something looked like an answer of another API.
         self._foreign = False
 
-    @property
-    def failed(self) -> bool:
-        """Whether the answer ends with an error, whatever else comes."""
-        return self._failure is not None
-
     def fail(self, failure: Failure) -> None:
         """Keeps the first fault, but one that says why goes before one that doesn't."""
-        if self._failure is None or self._failure.message == NO_REASON:
-            self._failure = failure
+        if self.failure is None or self.failure.message == NO_REASON:
+            self.failure = failure
 
     def add_chunk(self, chunk: Chunk, out: list[ModelEvent]) -> None:
         """Takes an event of the plain shape."""
@@ -98,11 +97,11 @@ class Answer:
             )
         out.append(
             Finished(
-                reason="error" if self._failure else reason,
+                reason="error" if self.failure else reason,
                 upstream_reason=self._word or None,
                 calls=calls,
                 usage=self._usage,
-                failure=self._failure,
+                failure=self.failure,
             )
         )
 

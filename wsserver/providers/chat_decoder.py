@@ -38,6 +38,9 @@ class ChatDecoder:
 
     Args:
         content_type: The answer's `Content-Type`, or None.
+
+    Attributes:
+        finished: Whether `Finished` was returned; nothing comes after it.
     """
 
     def __init__(self, *, content_type: str | None) -> None:
@@ -53,22 +56,17 @@ class ChatDecoder:
         self._splitter = EventSplitter()
         self._saw_event = False
         self._answer = Answer()
-        self._finished = False
-
-    @property
-    def finished(self) -> bool:
-        """Whether `Finished` was returned; nothing comes after it."""
-        return self._finished
+        self.finished = False
 
     @property
     def failed(self) -> bool:
         """Whether the upstream reported an error; what follows can't mend it."""
-        return self._answer.failed
+        return self._answer.failure is not None
 
     def feed(self, data: bytes) -> list[ModelEvent]:
         """Takes the next bytes and returns the events that they completed."""
         out: list[ModelEvent] = []
-        if self._finished:
+        if self.finished:
             return out
         if not self._begun:
             data = self._begin(data)
@@ -79,7 +77,7 @@ class ChatDecoder:
             return out
         for name, payload in self._splitter.feed(data):
             self._event(name, payload, out)
-            if self._finished:
+            if self.finished:
                 return out
         if self._splitter.too_large:
             self._finish_too_large(out)
@@ -92,14 +90,14 @@ class ChatDecoder:
             aborted: Whether the connection broke instead of ending properly.
         """
         out: list[ModelEvent] = []
-        if self._finished:
+        if self.finished:
             return out
         if self._body is not None:
             self._close_body(bytes(self._body), out, aborted=aborted)
             return out
         for name, payload in self._splitter.close():
             self._event(name, payload, out, at_end=True)
-            if self._finished:
+            if self.finished:
                 return out
         if self._begun and self._other_type and not self._saw_event and not aborted:
             self._answer.fail(_fault(_NO_CHAT))
@@ -160,7 +158,7 @@ class ChatDecoder:
         elif b"\n" in data:
             # Some upstreams put no blank lines between their events.
             for line in data.split(b"\n"):
-                if not self._finished:
+                if not self.finished:
                     self._event(b"", line, out, at_end=at_end)
         elif data.startswith((b"{", b"[")) and not at_end:
             # A delta may be lost in it; the rest must not pass for the whole.
@@ -190,7 +188,7 @@ class ChatDecoder:
         self._finish(out)
 
     def _finish(self, out: list[ModelEvent], *, is_done: bool = False) -> None:
-        self._finished = True
+        self.finished = True
         self._answer.finish(out, is_done=is_done)
 
 

@@ -44,6 +44,18 @@ class EventSplitter:
 
     def feed(self, data: bytes) -> list[Event]:
         """Takes the next bytes and returns the events that they completed."""
+        if (
+            data[:6] == b"data: "
+            and data[-2:] == b"\n\n"
+            and data.count(_LF) == 2
+            and _CR not in data
+            and not (self._line or self._after_cr or self._too_large)
+            and self._data is None
+            and len(data) <= self._max_event_bytes
+        ):
+            # One whole event, as nearly every read holds.
+            name, self._name = self._name, b""
+            return [(name, data[6:-2])]
         if self._after_cr or _CR in data:
             data = self._with_lf_only(data)
         if _LF not in data:

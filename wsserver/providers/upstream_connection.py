@@ -236,8 +236,6 @@ class UpstreamConnection(asyncio.Protocol):
 
     def _take(self) -> bytes:
         waiting = self._waiting
-        if not waiting:
-            return b""
         data = waiting[0] if len(waiting) == 1 else b"".join(waiting)
         waiting.clear()
         if self._waiting_bytes > _MAX_WAITING_BYTES and self._transport is not None:

@@ -19,6 +19,7 @@ from websockets.protocol import Event, State
 
 from protocol.codes import CloseCode
 from wsserver.connections.transport import Handshake, TransportClosed
+from wsserver.transports.soon import Soon
 
 HIGH_WATER_BYTES = 65_536
 LOW_WATER_BYTES = 16_384
@@ -66,8 +67,10 @@ class WebSocket(ServerConnection):
         "_ping_timer",
         "_pings",
         "_pings_since",
+        "_soon",
         "_unread",
         "client",
+        "path",
         "peer_name",
         "received_bytes",
         "written_bytes",
@@ -80,15 +83,17 @@ class WebSocket(ServerConnection):
         self,
         *args: Any,
         max_buffered_bytes: int,
+        soon: Soon,
         made: "Callable[[WebSocket], None]",
         lost: "Callable[[WebSocket], None]",
         **kwargs: Any,
     ) -> None:
-        """Takes websockets' own arguments, and three of ours.
+        """Takes websockets' own arguments, and four of ours.
 
         Args:
             args: For `ServerConnection`.
             max_buffered_bytes: With more in the write buffer the peer is dropped.
+            soon: Calls back at the end of the loop's turn.
             made: Told when the TCP connection is there.
             lost: Told when it is not any more.
             kwargs: For `ServerConnection`.
@@ -97,6 +102,7 @@ class WebSocket(ServerConnection):
         self.peer_name: object = None
         self.received_bytes = 0
         self.written_bytes = 0
+        self._soon = soon
         self._max_buffered_bytes = max_buffered_bytes
         self._made = made
         self._lost = lost
@@ -142,19 +148,23 @@ class WebSocket(ServerConnection):
 
     def write(self, frames: Sequence[bytes]) -> None:
         """Hands text frames to the socket; see `Transport`."""
-        if self.protocol.state is not State.OPEN or self.transport.is_closing():
+        transport = self.transport
+        if self.protocol.state is not State.OPEN or transport.is_closing():
             return
-        parts: list[bytes] = []
-        for frame in frames:
-            parts.append(text_header(len(frame)))
-            parts.append(frame)
-        self._put(b"".join(parts))
-        if self.transport.get_write_buffer_size() > self._max_buffered_bytes:
-            self.transport.abort()
+        if len(frames) == 1:
+            data = text_header(len(frames[0])) + frames[0]
+        else:
+            data = b"".join(
+                [part for frame in frames for part in (text_header(len(frame)), frame)]
+            )
+        self.written_bytes += len(data)
+        transport.write(data)
+        if transport.get_write_buffer_size() > self._max_buffered_bytes:
+            transport.abort()
 
     def call_soon(self, callback: Callable[[], None]) -> None:
         """See `Transport.call_soon`."""
-        self.loop.call_soon(callback)
+        self._soon.call(callback)
 
     def buffered_bytes(self) -> int:
         """Returns how much the socket has not taken yet."""
