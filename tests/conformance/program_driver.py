@@ -11,7 +11,7 @@ from typing import Any, Self
 
 import orjson
 
-_STATE = {
+STATE = {
     "sent",
     "link",
     "wait_ms",
@@ -66,6 +66,6 @@ class ProgramDriver:
         assert line, f"the program ended at {op}"
         state = orjson.loads(line)
         assert isinstance(state, dict), f"no object: {line}"
-        missing = _STATE - state.keys()
+        missing = STATE - state.keys()
         assert not missing, f"the answer to {op} lacks {sorted(missing)}"
         return state

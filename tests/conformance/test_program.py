@@ -1,12 +1,16 @@
 """The command that plays the scenarios to a client in any language."""
 
+import re
 import shutil
 import sys
 from pathlib import Path
 
+import orjson
 import pytest
 
 from tests.conformance.__main__ import main
+from tests.conformance.judge import scenarios
+from tests.conformance.program_driver import STATE
 
 HERE = Path(__file__).parent
 WEB = HERE.parents[1] / "client_demo" / "web"
@@ -40,3 +44,13 @@ def test_a_client_that_does_nothing_is_told_so_for_each_scenario(
 def test_without_a_command_it_says_how(capsys: pytest.CaptureFixture[str]) -> None:
     assert main([]) == 2
     assert "python -m tests.conformance COMMAND" in capsys.readouterr().err
+
+
+def test_the_page_shows_an_answer_and_a_scenario_as_they_are() -> None:
+    page = (HERE.parents[1] / "docs/how-to/write-a-client.md").read_text()
+    answer, scenario = map(
+        orjson.loads, re.findall(r"```json\n(.*?)```", page, re.DOTALL)
+    )
+    assert answer.keys() == STATE
+    found = [each for each in scenarios() if each["name"] == scenario["name"]]
+    assert [{key: each[key] for key in scenario} for each in found] == [scenario]
