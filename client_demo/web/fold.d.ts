@@ -52,6 +52,8 @@ export interface Turn {
   readonly error: TurnErrorEvent | null;
   readonly done: DoneEvent | null;
   readonly keepThrough: number | null;
+  /** How many characters of it were dropped by cuts. */
+  readonly dropped: number;
   /** Whether the text is the server's, to the byte; null if not known. */
   readonly proven: boolean | null;
   /** Rises when something that was shown changed. */

@@ -86,6 +86,8 @@ class Turn {
     this.done = null;
     /** Where it was cut; text after it was dropped. */
     this.keepThrough = null;
+    /** How many characters of it were dropped by cuts. */
+    this.dropped = 0;
     /** Whether the kept text has the server's length and checksum; null if not known. */
     this.proven = null;
     /** Rises when something that was shown changed, so that a view starts over. */
@@ -119,9 +121,11 @@ class Turn {
     let left = event.text.bytes;
     for (const part of this.parts) {
       if (part.kind !== "text") continue;
-      const bytes = encoder.encode(part.text);
+      const { text } = part;
+      const bytes = encoder.encode(text);
       if (bytes.length > left) {
         part.pieces = [decodeWhole(bytes.subarray(0, left))];
+        this.dropped += text.length - part.text.length;
         this.revision += 1;
       }
       left -= Math.min(left, bytes.length);

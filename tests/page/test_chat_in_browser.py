@@ -1,5 +1,6 @@
 """The chat page in a real browser, against the real server and its demo models."""
 
+import re
 from collections.abc import Callable
 
 import orjson
@@ -8,7 +9,7 @@ from playwright.sync_api import Page, expect
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(60)]
 
-SLOW_ANSWER = "demo/long:tokens=150,tokens_per_second=75"
+SLOW_ANSWER = "demo/long:tokens=120,tokens_per_second=100"
 QUICK_ANSWER = "demo/markdown:tokens_per_second=1000"
 
 
@@ -51,7 +52,7 @@ def complete(page: Page, *endings: str) -> None:
 
 
 def test_an_answer_streams_and_says_how_fast(page: Page, address: str) -> None:
-    visit(page, address)
+    visit(page, address, "demo/markdown:tokens_per_second=400")
     expect(page.locator(".empty")).to_be_visible()
     ask(page, "What can I try here?")
     text_grows(page)
@@ -68,11 +69,13 @@ def test_stop_stops_what_is_seen(page: Page, address: str) -> None:
     ask(page, "Go on and on")
     text_grows(page)
     page.click("#stop")
-    expect(page.locator(".ending")).to_have_text("stopped")
-    expect(page.locator(".facts")).to_contain_text("stopped in")
+    expect(page.locator(".ending")).to_have_text(re.compile(r"^stopped in .+ ms$"))
+    expect(page.locator(".facts")).to_contain_text("the model let go after")
+    expect(page.locator(".facts")).to_contain_text("characters saved")
     expect(page.locator("#stop")).to_be_hidden()
     expect(page.locator(".wrong")).to_have_count(0)
     kept = answer(page)
+    assert f"{len(kept)} characters" in page.locator(".facts").inner_text()
     page.reload()
     expect(page.locator(".ending")).to_have_text("stopped")
     assert answer(page) == kept

@@ -3,6 +3,12 @@
 
 import { byId } from "./dom.js";
 
+/** Whether a key sends; Safari reports an Enter that ends a composition with code 229. */
+export function isSendKey(event) {
+  const isEnter = event.key === "Enter" && !event.isComposing && event.keyCode !== 229;
+  return isEnter && !event.shiftKey && !event.altKey;
+}
+
 export class Composer {
   #form = byId("composer");
   #input = byId("input");
@@ -12,7 +18,7 @@ export class Composer {
 
   /**
    * @param {{send(text: string, policy: string | undefined): void, stop(): void,
-   *   draft(text: string): void}} on
+   *   draft(text: string): void, editLast(): boolean}} on
    */
   constructor(on) {
     this.#on = on;
@@ -27,7 +33,8 @@ export class Composer {
     });
     this.#stop.addEventListener("click", () => this.#on.stop());
     document.addEventListener("keydown", (event) => {
-      if (event.key === "Escape" && !this.#stop.hidden && !event.isComposing) this.#on.stop();
+      if (event.key !== "Escape" || this.#stop.hidden || event.isComposing) return;
+      if (!document.querySelector("dialog[open]")) this.#on.stop();
     });
   }
 
@@ -48,9 +55,11 @@ export class Composer {
   }
 
   #key(event) {
-    // Safari reports the Enter that ends a composition after it, with code 229.
-    if (event.key !== "Enter" || event.isComposing || event.keyCode === 229) return;
-    if (event.shiftKey || event.altKey) return;
+    if (event.key === "ArrowUp" && this.#input.value === "" && !event.altKey) {
+      if (this.#on.editLast()) event.preventDefault();
+      return;
+    }
+    if (!isSendKey(event)) return;
     event.preventDefault();
     this.#submit();
   }

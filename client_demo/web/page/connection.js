@@ -25,7 +25,7 @@ export class ConnectionPanel {
   constructor(client, { announce, onToken }) {
     this.#client = client;
     this.#announce = announce;
-    this.#drop.addEventListener("click", () => client.drop(OFFLINE_MS));
+    this.#drop.addEventListener("click", () => this.drop());
     this.#retry.addEventListener("click", () => this.#connectNow());
     this.#token.addEventListener("submit", (event) => {
       event.preventDefault();
@@ -33,6 +33,11 @@ export class ConnectionPanel {
       client.stop();
       client.start();
     });
+  }
+
+  /** Cuts the socket as a bad network would. */
+  drop() {
+    this.#client.drop(OFFLINE_MS);
   }
 
   show() {

@@ -1,21 +1,22 @@
 // The chat page: ties the client to what is on the screen. State that matters is in
 // the client's conversations; here is only what the screen adds to it.
 
-import { ChatClient } from "../client.js";
-import { contentText } from "../fold.js";
+import { ChatClient, chaotic } from "../client.js";
 import { Composer } from "./composer.js";
 import { ConnectionPanel } from "./connection.js";
-import { byId, h, setText } from "./dom.js";
+import { byId, setText } from "./dom.js";
+import { Library } from "./library.js";
+import { offerModels, showModel, startLook } from "./look.js";
+import { switches } from "./network.js";
 import { Follower } from "./scroll.js";
+import { Shortcuts } from "./shortcuts.js";
 import { Sidebar } from "./sidebar.js";
 import * as store from "./store.js";
-import { TOOLS } from "./tools.js";
+import { approvals, TOOLS } from "./tools.js";
 import { emptyState, Transcript } from "./transcript.js";
 import { ending } from "./words.js";
 
 const WINDOW_BYTES = 262_144;
-const OPEN_AT_START = 12;
-const TITLE_LENGTH = 48;
 const ANNOUNCED_LENGTH = 1_000;
 
 /** Per turn, how many milliseconds a stop took to be answered. */
@@ -28,11 +29,9 @@ const running = new Map();
 /** Per conversation, the highest number that is on the screen. */
 const painted = new Map();
 
-let activeId = null;
 let frame = 0;
 
 const transcriptRoot = byId("transcript");
-const models = byId("model");
 
 const client = new ChatClient({
   url: Object.assign(new URL("v1/chat", location.href), {
@@ -40,6 +39,7 @@ const client = new ChatClient({
     search: "",
     hash: "",
   }).href,
+  WebSocket: chaotic(WebSocket, switches),
   token: store.token,
   tools: TOOLS,
   windowBytes: WINDOW_BYTES,
@@ -49,111 +49,98 @@ const client = new ChatClient({
   handlers: { change: changed, status: statusChanged },
 });
 
+const library = new Library(client, shown);
 const panel = new ConnectionPanel(client, { announce, onToken: store.saveToken });
 const follower = new Follower(byId("scroller"), (following) => {
   byId("to-end").hidden = following;
 });
 const transcript = new Transcript(transcriptRoot, {
   takeBack,
-  turn: turnAction,
-  again: (id) => client.sendAgain(activeId, id),
-  discard: (id) => client.discard(activeId, id),
+  copy,
+  edit: (message, text) => replace(message, text),
+  regenerate: (turn) => replace(messageOf(turn)),
+  again: (id) => client.sendAgain(library.activeId, id),
+  discard: (id) => client.discard(library.activeId, id),
+  showVersion: (id) => library.showVersion(id),
+  approval: (call) => approvals.of(library.activeId, call),
 });
 const composer = new Composer({
   send,
   stop,
-  draft: (text) => store.saveDraft(activeId, text),
+  draft: (text) => store.saveDraft(library.activeId, text),
+  editLast: () => transcript.editLast(),
 });
-const sidebar = new Sidebar({ onPick: activate, onDelete: remove, onNew: begin });
+const sidebar = new Sidebar({ onPick: (id) => library.pick(id), onDelete: remove, onNew: () => library.begin() });
 
-// --- conversations
+// --- what people do
 
 /** Demo models can call tools; of others nobody knows, and some refuse to be asked. */
-function offerTools(conversation) {
-  const { model, tools } = conversation.fold.config;
+function toolsFor(model) {
   const names = model ? [model] : (client.welcome?.models ?? []);
-  if (tools || !names.length || !names.every((name) => name.startsWith("demo/"))) return;
-  client.configure(conversation.id, { tools: client.toolDeclarations });
+  const areDemos = names.length > 0 && names.every((name) => name.startsWith("demo/"));
+  return areDemos ? client.toolDeclarations : null;
 }
 
-function begin() {
-  const active = client.conversations.get(activeId);
-  if (active && active.fold.items.length === 0 && active.sends.size === 0) {
-    sidebar.toggle(false);
-    composer.focus();
-    return;
-  }
-  const id = crypto.randomUUID();
-  store.changeListed((list) => [{ id, title: "", at: Date.now() }, ...list]);
-  activate(id);
+function offerTools({ id, fold }) {
+  const tools = toolsFor(fold.config.model);
+  if (tools && !fold.config.tools) client.configure(id, { tools });
 }
 
-function activate(id) {
-  activeId = id;
-  store.saveActiveId(id);
-  news.delete(id);
-  const { model } = store.look();
-  if (!client.conversations.has(id)) client.open(id, { config: model ? { model } : undefined });
-  composer.text = store.draft(id);
+function shown() {
+  const { activeId } = library;
+  news.delete(activeId);
+  composer.text = store.draft(activeId);
   composer.focus();
   sidebar.toggle(false);
   follower.toEnd();
   schedule();
 }
 
-function remove(id) {
-  const { title } = store.listed().find((entry) => entry.id === id) ?? {};
-  if (!confirm(`Delete “${title || "New chat"}” for good?`)) return;
-  if (!client.conversations.has(id)) client.open(id);
-  client.delete(id);
-  store.changeListed((list) => list.filter((entry) => entry.id !== id));
-  store.saveDraft(id, "");
-  if (id === activeId) activateNewest();
-  else schedule();
-}
-
-function activateNewest() {
-  const [newest] = store.listed();
-  activeId = null;
-  if (newest) activate(newest.id);
-  else begin();
+function remove(root) {
+  const title = library.titleOf(store.listed(), root);
+  if (!confirm(`Delete “${title}” for good?`)) return;
+  library.remove(root);
+  schedule();
 }
 
 function send(text, policy) {
-  const seenSeq = policy === "interrupt" ? painted.get(activeId) : undefined;
-  offerTools(client.conversations.get(activeId));
-  client.send(activeId, text, { policy, seenSeq });
-  const title = shortened(text);
-  store.changeListed((list) =>
-    list.map((entry) => (entry.id === activeId ? { ...entry, title: entry.title || title, at: Date.now() } : entry)),
-  );
+  const seenSeq = policy === "interrupt" ? painted.get(library.activeId) : undefined;
+  offerTools(library.active);
+  library.send(text, { policy, seenSeq });
   follower.toEnd();
 }
 
 async function stop() {
-  const conversation = client.conversations.get(activeId);
-  const turn = conversation?.fold.running;
+  const { active } = library;
+  const turn = active?.fold.running;
   if (!turn) {
-    for (const id of conversation?.sends.keys() ?? []) client.interrupt(activeId, { send: id });
+    for (const id of active?.sends.keys() ?? []) client.interrupt(active.id, { send: id });
     return;
   }
   const asked = performance.now();
-  const reply = await client.interrupt(conversation.id, { turn: turn.seq, seenSeq: painted.get(conversation.id) });
-  if (reply.outcome === "interrupted") stops.set(turn.seq, performance.now() - asked);
+  const reply = await client.interrupt(active.id, { turn: turn.seq, seenSeq: painted.get(active.id) });
+  if (reply.outcome === "interrupted") stops.set(turn, performance.now() - asked);
   schedule();
 }
 
 async function takeBack(message) {
-  const conversation = activeId;
-  const reply = await client.interrupt(conversation, { send: message.id });
+  const reply = await client.interrupt(library.activeId, { send: message.id });
   if (reply.outcome === "dequeued") takenBack.add(message.id);
   schedule();
 }
 
-function turnAction(name, turn) {
-  if (name === "copy") copy(turn.text);
-  const message = client.conversations.get(activeId).fold.messages.get(turn.message);
-  if (name === "again" && message) client.send(activeId, message.content);
+function messageOf(turn) {
+  return library.active.fold.messages.get(turn.message);
+}
+
+/** Makes another version from a message on; the same one where no text is given. */
+async function replace(message, text = message.content) {
+  if (!library.canReplace(message)) {
+    library.send(text);
+    return;
+  }
+  const error = await library.replace(message, text);
+  if (error) announce(error.message, { aloud: true });
 }
 
 async function copy(text) {
@@ -172,18 +159,25 @@ function changed(conversation) {
 }
 
 function ended(conversation, turn) {
-  if (conversation.id !== activeId) news.add(conversation.id);
-  else announce(`Answer ${ending(turn)}. ${turn.text.slice(0, ANNOUNCED_LENGTH)}`);
+  if (conversation.id !== library.activeId || document.hidden) news.add(conversation.id);
+  if (conversation.id === library.activeId) {
+    announce(`Answer ${ending(turn)}. ${turn.text.slice(0, ANNOUNCED_LENGTH)}`);
+  }
+  showTitle();
 }
 
 function statusChanged() {
-  if (client.welcome) showModels();
+  if (client.welcome) offerModels(client.welcome.models);
   panel.show();
   schedule();
 }
 
-function announce(text) {
+function announce(text, { aloud = false } = {}) {
   byId("announcer").replaceChildren(text);
+  if (aloud) {
+    byId("notice").hidden = false;
+    setText(byId("notice"), text);
+  }
 }
 
 // --- the screen
@@ -194,17 +188,24 @@ function schedule() {
 
 function paint() {
   frame = 0;
-  const conversation = client.conversations.get(activeId);
   const list = store.listed();
-  sidebar.show(list.map((entry) => ({ ...entry, title: titleOf(entry.id, entry.title) })), activeId, stateOf);
-  if (!conversation) return;
-  const online = client.status.state === "online";
-  transcript.show(conversation, { online, stops, takenBack });
-  showEmpty(conversation);
-  composer.busy = conversation.busy;
-  setText(byId("title"), titleOf(activeId, list.find((entry) => entry.id === activeId)?.title));
-  showModel(conversation);
-  showNotice(conversation);
+  const activeRoot = library.activeRoot(list);
+  sidebar.show(library.roots(list), activeRoot, (root) => stateOf(list, root));
+  for (const id of client.conversations.keys()) if (id !== library.activeId) client.painted(id);
+  const { active, activeId } = library;
+  if (!active) return;
+  transcript.show(active, {
+    online: client.status.state === "online",
+    stops,
+    takenBack,
+    canReplace: (message) => library.canReplace(message),
+    versions: (message) => library.versions(list, message),
+  });
+  showEmpty(active);
+  composer.busy = active.busy;
+  showTitle(list);
+  showModel(active.fold.config.model ?? "");
+  showNotice(active);
   const cursor = client.cursor(activeId);
   setText(byId("position"), cursor?.epoch ? `seq ${cursor.last} · epoch ${cursor.epoch}` : "");
   follower.keepUp();
@@ -212,20 +213,19 @@ function paint() {
   client.painted(activeId);
 }
 
-function titleOf(id, given) {
-  const first = client.conversations.get(id)?.fold.items.find((item) => item.kind === "message");
-  return given || (first ? shortened(contentText(first.content)) : "New chat");
+function showTitle(list = store.listed()) {
+  const title = library.titleOf(list, library.activeId);
+  setText(byId("title"), title);
+  document.title = `${news.size > 0 ? "● " : ""}${title} · wsserver`;
 }
 
-function shortened(text) {
-  return text.trim().replaceAll(/\s+/g, " ").slice(0, TITLE_LENGTH);
-}
-
-function stateOf(id) {
-  const conversation = client.conversations.get(id);
-  if (conversation?.error) return "fault";
-  if (conversation?.busy) return "busy";
-  return news.has(id) ? "news" : null;
+function stateOf(list, root) {
+  const family = list.filter(({ id }) => library.isOf(list, id, root)).map(({ id }) => id);
+  const conversations = family.map((id) => client.conversations.get(id)).filter(Boolean);
+  if (family.some((id) => approvals.isAsking(id))) return "asks";
+  if (conversations.some(({ error }) => error)) return "fault";
+  if (conversations.some(({ busy }) => busy)) return "busy";
+  return family.some((id) => news.has(id)) ? "news" : null;
 }
 
 function showEmpty({ fold, sends, caughtUp }) {
@@ -241,71 +241,39 @@ function showNotice({ error }) {
   if (error) setText(byId("notice"), error.message);
 }
 
-function showModels() {
-  const known = new Set([...models.options].map((option) => option.value));
-  for (const name of client.welcome.models) if (!known.has(name)) addModel(name);
-}
-
-function addModel(name) {
-  models.append(h("option", { value: name }, name));
-}
-
-function showModel({ fold }) {
-  const model = fold.config.model ?? "";
-  if (models.value === model || document.activeElement === models) return;
-  if (![...models.options].some((option) => option.value === model)) addModel(model);
-  models.value = model;
-}
-
-models.addEventListener("change", () => {
-  const model = models.value || null;
-  store.changeLook({ model });
-  client.configure(activeId, { model, tools: null });
-  composer.focus();
-});
-
 byId("to-end").addEventListener("click", () => follower.toEnd());
-
-byId("numbers").addEventListener("change", ({ target }) => {
-  store.changeLook({ numbers: target.checked });
-  document.body.classList.toggle("numbers", target.checked);
-});
-
-byId("theme").addEventListener("change", ({ target }) => {
-  store.changeLook({ theme: target.value });
-  showTheme(target.value);
-});
 
 transcriptRoot.addEventListener("click", ({ target }) => {
   if (target.matches?.(".copy-code")) copy(target.closest("figure").querySelector("code").textContent);
 });
 
 document.addEventListener("visibilitychange", () => {
-  if (!document.hidden) client.wake();
+  if (document.hidden) return;
+  news.delete(library.activeId);
+  client.wake();
+  schedule();
 });
 addEventListener("online", () => client.wake());
 addEventListener("pageshow", (event) => event.persisted && client.wake());
 store.onListed(schedule);
+approvals.onChange = schedule;
 
-function showTheme(theme) {
-  if (theme === "auto") document.documentElement.removeAttribute("data-theme");
-  else document.documentElement.dataset.theme = theme;
-}
+startLook((model) => {
+  client.configure(library.activeId, { model, tools: toolsFor(model) });
+  composer.focus();
+});
 
-function main() {
-  const { theme = "auto", numbers = false } = store.look();
-  byId("theme").value = theme;
-  showTheme(theme);
-  byId("numbers").checked = numbers;
-  document.body.classList.toggle("numbers", numbers);
-  byId("token").value = store.token() ?? "";
-  const list = store.listed();
-  const wanted = list.find((entry) => entry.id === store.activeId());
-  if (wanted) activate(wanted.id);
-  else activateNewest();
-  for (const { id } of list.slice(0, OPEN_AT_START)) client.open(id);
-  client.start();
-  panel.show();
-}
+new Shortcuts([
+  { code: "KeyO", key: "O", says: "new chat", run: () => library.begin() },
+  { code: "ArrowUp", key: "↑", says: "the conversation above", run: () => library.step(-1) },
+  { code: "ArrowDown", key: "↓", says: "the conversation below", run: () => library.step(1) },
+  { code: "KeyM", key: "M", says: "choose a model", run: () => byId("model").focus() },
+  { code: "KeyR", key: "R", says: "another answer", run: () => transcript.regenerateLast() },
+  { code: "KeyC", key: "C", says: "copy the last answer", run: () => transcript.copyLast() },
+  { code: "KeyD", key: "D", says: "drop this socket", run: () => panel.drop() },
+]);
 
-main();
+byId("token").value = store.token() ?? "";
+library.start();
+client.start();
+panel.show();

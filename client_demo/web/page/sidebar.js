@@ -2,7 +2,7 @@
 
 import { byId, h, setText } from "./dom.js";
 
-const STATES = { busy: "answering", news: "new answer", fault: "can't be opened" };
+const STATES = { asks: "waits for you", busy: "answering", news: "new answer", fault: "can't be opened" };
 
 export class Sidebar {
   #list = byId("conversations");
@@ -27,7 +27,7 @@ export class Sidebar {
   /**
    * @param {{id: string, title: string}[]} listed
    * @param {string} activeId
-   * @param {(id: string) => "busy" | "news" | "fault" | null} stateOf
+   * @param {(id: string) => "asks" | "busy" | "news" | "fault" | null} stateOf
    */
   show(listed, activeId, stateOf) {
     const rows = listed.map((entry) => {

@@ -2,9 +2,10 @@
 // look (local storage, shared by tabs); over a reload of this tab drafts, sends that
 // were not replied to, and the access token (session storage).
 
+import { keptIn } from "../keep.js";
+
 const LIST = "wsserver.conversations";
 const LOOK = "wsserver.look";
-const SENDS = "wsserver.sends";
 const DRAFTS = "wsserver.drafts";
 const ACTIVE = "wsserver.active";
 const TOKEN = "wsserver.token";
@@ -25,7 +26,16 @@ function write(storage, key, value) {
   }
 }
 
-/** @typedef {{id: string, title: string, at: number}} Listed */
+/**
+ * @typedef {object} Listed
+ * @property {string} id
+ * @property {string} title
+ * @property {number} at when something was said last
+ * @property {number} [made]
+ * @property {string} [parent] of a version: what it is a version of; see `versions.js`
+ * @property {number} [slot] of a version: the number of the parent's message it replaces
+ * @property {string} [shown] the version that was shown last
+ */
 
 /** The conversations of this browser, newest first. @returns {Listed[]} */
 export function listed() {
@@ -54,10 +64,7 @@ export function changeLook(change) {
 }
 
 /** Where `ChatClient` keeps its sends. */
-export const keptSends = {
-  load: () => read(sessionStorage, SENDS, []),
-  save: (frames) => write(sessionStorage, SENDS, frames),
-};
+export const keptSends = keptIn(sessionStorage);
 
 export function draft(conversation) {
   return read(sessionStorage, DRAFTS, {})[conversation] ?? "";

@@ -1,8 +1,9 @@
 // A call of a tool as a card: what was asked, whether it runs, what it gave.
 
-import { h, setText } from "./dom.js";
+import { fill, h, setText } from "./dom.js";
 
 const STATES = {
+  asks: "wants your OK",
   running: "running",
   ok: "done",
   error: "failed",
@@ -25,6 +26,7 @@ export class ToolCard {
   #part;
   #state;
   #output;
+  #ask = h("div", { class: "ask", hidden: true });
 
   constructor(part) {
     this.#part = part;
@@ -40,20 +42,39 @@ export class ToolCard {
         h("code", { class: "arguments" }, oneLine(part.arguments)),
         this.#state,
       ),
+      this.#ask,
       h("pre", {}, shown(part.arguments)),
       this.#output,
     );
   }
 
-  /** Shows what the part says now; a turn that ended leaves no call running. */
-  update(turn) {
-    const { result } = this.#part;
-    const status = result?.status ?? (turn.done ? "cancelled" : "running");
+  /**
+   * Shows what the part says now; a turn that ended leaves no call running.
+   * @param {(call: string) => {allow(): void, deny(): void} | undefined} approval
+   */
+  update(turn, approval) {
+    const { result, call } = this.#part;
+    const asked = result ? undefined : approval(call);
+    this.#showAsk(asked);
+    const status = result?.status ?? (turn.done ? "cancelled" : asked ? "asks" : "running");
     if (this.element.dataset.status !== status) this.element.dataset.status = status;
     setText(this.#state, STATES[status] ?? status);
     if (result && this.#output.hidden) {
       this.#output.textContent = shown(result.output);
       this.#output.hidden = false;
     }
+  }
+
+  #showAsk(asked) {
+    if (this.#ask.hidden === !asked) return;
+    this.#ask.hidden = !asked;
+    const button = (label, kind, run) => h("button", { type: "button", class: kind, onclick: run }, label);
+    fill(
+      this.#ask,
+      asked && h("span", {}, "The model wants to run this."),
+      asked && button("Deny", "", asked.deny),
+      asked && button("Allow", "primary", asked.allow),
+    );
+    if (asked) this.element.open = true;
   }
 }

@@ -1,4 +1,12 @@
-// The tools that this page runs when a model asks for them.
+// The tools that this page runs when a model asks for them; what changes something
+// here runs only when the user allows it.
+
+import { Approvals } from "./approvals.js";
+import { setTheme } from "./look.js";
+
+export const approvals = new Approvals(() => approvals.onChange());
+/** Runs when a call began to wait for the user, or waits no more. */
+approvals.onChange = () => {};
 
 /** @type {Record<string, import("../client.js").Tool>} */
 export const TOOLS = {
@@ -15,6 +23,18 @@ export const TOOLS = {
     },
     run: ({ place }) => getTime(place),
   },
+  change_theme: approvals.guard({
+    description: "Changes how this page looks. The user is asked first.",
+    parameters: {
+      type: "object",
+      properties: { theme: { type: "string", enum: ["dark", "light", "auto"] } },
+      required: ["theme"],
+    },
+    run: ({ theme }) => {
+      setTheme(theme);
+      return { theme };
+    },
+  }),
 };
 
 function getTime(place) {

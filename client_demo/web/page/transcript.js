@@ -16,8 +16,9 @@ export class Transcript {
 
   /**
    * @param {HTMLElement} root
-   * @param {object} actions `takeBack(message)`, `turn(name, turn)`, `again(id)`,
-   *   `discard(id)`
+   * @param {object} actions `takeBack(message)`, `edit(message, text)`, `copy(text)`,
+   *   `regenerate(turn)`, `showVersion(id)`, `again(id)`, `discard(id)`,
+   *   `approval(call)`
    */
   constructor(root, actions) {
     this.#root = root;
@@ -27,8 +28,8 @@ export class Transcript {
   /**
    * Shows a conversation as it is now.
    * @param {import("../client.js").Conversation} conversation
-   * @param {{online: boolean, stops: Map<number, number>, takenBack: Set<string>}} facts
-   *   `stops`: by turn, how many ms a stop took to be answered
+   * @param {object} facts `online`; `stops`: by turn, how many ms a stop took to be
+   *   answered; `takenBack`: ids of sends; `canReplace(message)`; `versions(message)`
    */
   show(conversation, facts) {
     if (conversation !== this.#conversation || conversation.fold !== this.#fold) {
@@ -48,18 +49,42 @@ export class Transcript {
     this.#root.replaceChildren();
   }
 
-  #showItem(item, index, { stops, takenBack }) {
+  /** Edits the newest message that can be edited; says whether there is one. */
+  editLast() {
+    const view = this.#fold.items
+      .filter((item) => item.kind === "message")
+      .map((message) => this.#views.get(message))
+      .findLast((each) => each?.canEdit);
+    view?.edit();
+    return view !== undefined;
+  }
+
+  regenerateLast() {
+    const turn = this.#lastTurn();
+    if (turn?.done && turn.message !== null) this.#actions.regenerate(turn);
+  }
+
+  copyLast() {
+    const turn = this.#lastTurn();
+    if (turn) this.#actions.copy(turn.text);
+  }
+
+  #lastTurn() {
+    return this.#fold.items.findLast((item) => item.kind === "turn");
+  }
+
+  #showItem(item, index, { stops, takenBack, canReplace, versions }) {
     let view = this.#views.get(item);
     if (!view) {
       view =
         item.kind === "turn"
-          ? new TurnView(item, this.#actions.turn)
-          : new MessageView(item, this.#actions.takeBack);
+          ? new TurnView(item, this.#actions)
+          : new MessageView(item, this.#actions);
       this.#views.set(item, view);
       this.#root.insertBefore(view.element, this.#root.children[index] ?? null);
     }
-    if (item.kind === "turn") this.#showTurn(item, view, stops.get(item.seq));
-    else view.update(this.#messageState(item, index, takenBack));
+    if (item.kind === "turn") this.#showTurn(item, view, stops.get(item));
+    else view.update(this.#messageState(item, index, takenBack), canReplace(item), versions(item));
   }
 
   #showTurn(turn, view, stopMs) {
@@ -99,6 +124,7 @@ export function emptyState(onPick) {
   const tries = [
     "What can I try here?",
     "What time is it in Tokyo and in Paris?",
+    "Change the theme of this page.",
     "Tell me something long, so that I can stop you.",
   ];
   return h(

@@ -57,16 +57,16 @@ export class TurnView {
   #facts = h("footer", { class: "facts" });
   #model = h("span", { class: "model" });
   #label = h("span", { class: "seq" });
-  #onAction;
+  #actions;
   #ending = null;
 
   /**
-   * @param {(name: "copy" | "again", turn: object) => void} onAction
+   * @param {object} actions `copy(text)`, `regenerate(turn)`, `approval(call)`
    */
-  constructor(turn, onAction) {
+  constructor(turn, actions) {
     this.#turn = turn;
     this.#revision = turn.revision;
-    this.#onAction = onAction;
+    this.#actions = actions;
     const head = h("header", {}, this.#model, this.#label);
     this.element = h(
       "article",
@@ -87,7 +87,7 @@ export class TurnView {
     const turn = this.#turn;
     if (this.#revision !== turn.revision) this.#startOver();
     setText(this.#model, turn.model);
-    for (const part of turn.parts) this.#viewOf(part).update(turn);
+    for (const part of turn.parts) this.#viewOf(part).update(turn, this.#actions.approval);
     this.#showWaiting(waiting);
     setText(this.#label, this.#numbers());
     // A cut may come after the end, and the reply to a stop too.
@@ -133,6 +133,7 @@ export class TurnView {
   #showEnd(stopMs) {
     const turn = this.#turn;
     const { done, error } = turn;
+    const action = (label, run) => h("button", { type: "button", class: "quiet", onclick: run }, label);
     this.element.dataset.status = done.status;
     if (turn.keepThrough !== null) {
       this.#body.dataset.cut = `cut after #${turn.keepThrough}`;
@@ -143,15 +144,20 @@ export class TurnView {
         this.#failure,
         h("p", {}, error.message, " ", h("code", {}, error.code)),
         error.retryable &&
-          h("button", { type: "button", onclick: () => this.#onAction("again", turn) }, "Ask again"),
+          h("button", { type: "button", onclick: () => this.#actions.regenerate(turn) }, "Ask again"),
       );
     }
     fill(
       this.#facts,
-      h("span", { class: "ending" }, ending(turn)),
-      ...facts(turn, stopMs).map((fact) => h("span", {}, fact)),
+      h("span", { class: "ending" }, ending(turn, stopMs)),
+      ...facts(turn).map((fact) => h("span", {}, fact)),
       turn.proven === false && h("span", { class: "wrong" }, "text differs from the server's"),
-      h("button", { type: "button", class: "quiet", onclick: () => this.#onAction("copy", turn) }, "Copy"),
+      h(
+        "span",
+        { class: "acts" },
+        turn.text !== "" && action("Copy", () => this.#actions.copy(turn.text)),
+        turn.message !== null && action("Regenerate", () => this.#actions.regenerate(turn)),
+      ),
     );
   }
 }

@@ -27,9 +27,13 @@ const CLOSES = {
   4408: "The server waited for a hello in vain.",
 };
 
-/** How a turn that is done ended. */
-export function ending({ done: { status, reason }, parts }) {
+/**
+ * How a turn that is done ended.
+ * @param {number} [stopMs] how long a stop took to be answered
+ */
+export function ending({ done: { status, reason }, parts }, stopMs) {
   if (status === "interrupted" && parts.length === 0) return "stopped before it began";
+  if (reason === "by_client" && stopMs !== undefined) return `stopped in ${duration(stopMs)}`;
   return REASONS[reason] ?? { completed: "complete", failed: "failed" }[status] ?? status;
 }
 
@@ -55,11 +59,17 @@ function number(value) {
   return value.toLocaleString("en", { maximumFractionDigits });
 }
 
+function saved(kept, dropped) {
+  const unseen = dropped > 0 ? `, ${number(dropped)} unseen dropped` : "";
+  return `${number(kept)} characters saved${unseen}`;
+}
+
 /** The facts of a finished turn, one string each. */
-export function facts({ done, usage }, stopMs) {
+export function facts({ done, usage, text, dropped }) {
   const { timing } = done;
   const found = [];
-  if (stopMs !== undefined) found.push(`stopped in ${duration(stopMs)}`);
+  if (timing.stop_ms != null) found.push(`the model let go after ${duration(timing.stop_ms)}`);
+  if (done.status === "interrupted") found.push(saved(text.length, dropped));
   if (timing.ttft_ms != null) found.push(`first token ${duration(timing.ttft_ms)}`);
   if (timing.tokens_per_s != null) found.push(`${number(timing.tokens_per_s)} tokens/s`);
   if (usage) found.push(`${usage.estimated ? "≈ " : ""}${number(usage.output_tokens)} tokens`);

@@ -1,0 +1,44 @@
+// Tools that a person has to allow: each call waits here for a yes or a no.
+
+export class Approvals {
+  #waiting = new Map();
+  #onChange;
+
+  /** @param {() => void} onChange something began to wait, or waits no more */
+  constructor(onChange) {
+    this.#onChange = onChange;
+  }
+
+  /** Makes a tool of one, that runs only when it was allowed. */
+  guard(tool) {
+    const run = async (args, context) => {
+      await this.#asked(context);
+      return tool.run(args, context);
+    };
+    return { ...tool, timeoutS: null, run };
+  }
+
+  /** @returns {{allow(): void, deny(): void} | undefined} if a call waits */
+  of(conversation, call) {
+    return this.#waiting.get(`${conversation} ${call}`);
+  }
+
+  /** Whether something in a conversation waits for an answer. */
+  isAsking(conversation) {
+    return [...this.#waiting.keys()].some((key) => key.startsWith(`${conversation} `));
+  }
+
+  #asked({ conversation, call, signal }) {
+    const key = `${conversation} ${call}`;
+    const over = () => {
+      this.#waiting.delete(key);
+      this.#onChange();
+    };
+    return new Promise((resolve, reject) => {
+      const deny = () => reject(new Error("The user did not allow it."));
+      this.#waiting.set(key, { allow: resolve, deny });
+      signal.addEventListener("abort", () => reject(signal.reason));
+      this.#onChange();
+    }).finally(over);
+  }
+}

@@ -1,0 +1,185 @@
+// The conversations of this browser: which there are, which is shown, and their
+// versions. The screen is told by `onShow`; what is in them is the client's.
+
+import { contentText } from "../fold.js";
+import * as store from "./store.js";
+import { familyOf, placeOf, rootOf, slotOf, versionsAt } from "./versions.js";
+
+const OPEN_AT_START = 12;
+const TITLE_LENGTH = 48;
+
+export function shortened(text) {
+  return text.trim().replaceAll(/\s+/g, " ").slice(0, TITLE_LENGTH);
+}
+
+export class Library {
+  #client;
+  #onShow;
+
+  /**
+   * @param {import("../client.js").ChatClient} client
+   * @param {() => void} onShow another conversation is to be shown
+   */
+  constructor(client, onShow) {
+    this.#client = client;
+    this.#onShow = onShow;
+    /** @type {string | null} */
+    this.activeId = null;
+  }
+
+  get active() {
+    return this.#client.conversations.get(this.activeId);
+  }
+
+  /** Shows what was shown last, and keeps the newest ones open. */
+  start() {
+    const list = store.listed();
+    const wanted = list.find((entry) => entry.id === store.activeId());
+    if (wanted) this.show(wanted.id);
+    else this.#showNewest();
+    for (const { id } of list.slice(0, OPEN_AT_START)) this.#client.open(id);
+  }
+
+  /** Those that are no version of another, newest first, each with its title. */
+  roots(list) {
+    return list
+      .filter((entry) => rootOf(list, entry.id) === entry.id)
+      .map(({ id, title }) => ({ id, title: title || this.#firstWords(id) }));
+  }
+
+  /** The entry of `roots` that the shown conversation is a version of. */
+  activeRoot(list) {
+    return rootOf(list, this.activeId);
+  }
+
+  show(id) {
+    this.activeId = id;
+    store.saveActiveId(id);
+    const { model } = store.look();
+    if (!this.#client.conversations.has(id)) this.#client.open(id, { config: model ? { model } : undefined });
+    this.#onShow();
+  }
+
+  /** Shows a conversation in the version that was shown last. */
+  pick(root) {
+    const { shown } = store.listed().find((entry) => entry.id === root) ?? {};
+    this.show(shown ?? root);
+  }
+
+  /** Shows the next one in the list, or with -1 the one before. */
+  step(by) {
+    const list = store.listed();
+    const roots = this.roots(list);
+    const at = roots.findIndex(({ id }) => id === this.activeRoot(list)) + by;
+    if (roots[at]) this.pick(roots[at].id);
+  }
+
+  /** Begins a conversation, unless the one that is shown is still empty. */
+  begin() {
+    const { active } = this;
+    if (active && active.fold.items.length === 0 && active.sends.size === 0) {
+      this.#onShow();
+      return;
+    }
+    const id = crypto.randomUUID();
+    store.changeListed((list) => [{ id, title: "", at: Date.now(), made: Date.now() }, ...list]);
+    this.show(id);
+  }
+
+  /** Removes a conversation with all its versions. */
+  remove(root) {
+    const family = familyOf(store.listed(), root);
+    for (const id of family) {
+      if (!this.#client.conversations.has(id)) this.#client.open(id);
+      this.#client.delete(id);
+      store.saveDraft(id, "");
+    }
+    store.changeListed((list) => list.filter((entry) => !family.includes(entry.id)));
+    if (family.includes(this.activeId)) this.#showNewest();
+  }
+
+  /** Says something in the shown conversation. */
+  send(content, options) {
+    this.#client.send(this.activeId, content, options);
+    this.#touch(this.activeId, contentText(content));
+  }
+
+  /** Whether a message can be replaced: nothing was under way when it was said. */
+  canReplace({ seq }) {
+    const { turns } = this.active.fold;
+    return ![...turns.values()].some((turn) => turn.seq < seq && !(turn.done?.seq < seq));
+  }
+
+  /**
+   * Makes a version in which a message is another one, or is answered anew.
+   * @returns {Promise<object | null>} why it could not be, or null
+   */
+  async replace(message, content) {
+    const from = this.activeId;
+    const slot = this.#slot(store.listed(), message);
+    const id = crypto.randomUUID();
+    const reply = await this.#client.fork(from, message.seq - 1, { name: id });
+    if (!reply.ok) return reply.error;
+    const at = Date.now();
+    store.changeListed((list) => {
+      const root = rootOf(list, from);
+      const version = { id, title: "", at, made: at, parent: placeOf(list, from, slot), slot };
+      return [...list.map((entry) => (entry.id === root ? { ...entry, shown: id } : entry)), version];
+    });
+    if (this.activeId === from) this.show(id);
+    else this.#client.open(id);
+    this.#client.send(id, content);
+    this.#touch(id, contentText(content));
+    return null;
+  }
+
+  /** The versions of a message of the shown conversation. */
+  versions(list, message) {
+    return versionsAt(list, this.activeId, this.#slot(list, message));
+  }
+
+  /** Shows another version of a message. */
+  showVersion(id) {
+    store.changeListed((list) => {
+      const root = rootOf(list, id);
+      return list.map((entry) => (entry.id === root ? { ...entry, shown: id } : entry));
+    });
+    this.show(id);
+  }
+
+  /** Whether a conversation is a version of that one. */
+  isOf(list, id, root) {
+    return rootOf(list, id) === root;
+  }
+
+  titleOf(list, id) {
+    const root = rootOf(list, id);
+    return list.find((entry) => entry.id === root)?.title || this.#firstWords(id);
+  }
+
+  #slot(list, { seq }) {
+    return slotOf(list, this.activeId, [...this.active.fold.messages.keys()], seq);
+  }
+
+  #touch(id, text) {
+    const at = Date.now();
+    store.changeListed((list) => {
+      const root = rootOf(list, id);
+      return list.map((entry) =>
+        entry.id === id || entry.id === root ? { ...entry, title: entry.title || shortened(text), at } : entry,
+      );
+    });
+  }
+
+  #firstWords(id) {
+    const first = this.#client.conversations.get(id)?.fold.items.find((item) => item.kind === "message");
+    return first ? shortened(contentText(first.content)) : "New chat";
+  }
+
+  #showNewest() {
+    const [newest] = this.roots(store.listed());
+    this.activeId = null;
+    if (newest) this.pick(newest.id);
+    else this.begin();
+  }
+}
