@@ -60,8 +60,8 @@ JAVASCRIPT = {
     "cuts by characters": (
         "turns",
         "fold.js",
-        "const bytes = encoder.encode(part.text);",
-        "const bytes = new Uint8Array([...part.text].length);",
+        "const bytes = encoder.encode(text);",
+        "const bytes = new Uint8Array([...text].length);",
     ),
     "moves its cursor back": (
         "cursor",
