@@ -110,7 +110,10 @@ class FolderTools:
             agreed = await self._approve(text)
         if not agreed:
             return "The user said no. Do not try again; ask what to change."
-        await anyio.Path(self._folder / NOTE).write_text(text)
+        note = anyio.Path(self._folder / NOTE)
+        if await note.is_symlink():
+            raise PermissionError(f"{NOTE} leads elsewhere; it is not written")
+        await note.write_text(text)
         return f"Written to {NOTE}."
 
     def _files(self) -> Iterator[Path]:

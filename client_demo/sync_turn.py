@@ -1,6 +1,7 @@
 """One turn without `await`; `client_demo.sync` makes it."""
 
 from collections import deque
+from collections.abc import Generator
 from copy import deepcopy
 from functools import partial
 from types import TracebackType
@@ -13,7 +14,7 @@ from client_demo import turn as async_turn
 from protocol.commands import Keep
 from protocol.content import Timing
 from protocol.control import Reply
-from protocol.events import DoneEvent, LogEvent
+from protocol.events import DeltaEvent, DoneEvent, LogEvent
 from protocol.view import TurnView
 
 
@@ -21,6 +22,7 @@ class Turn:
     """A message and all that the assistant does for it.
 
         for event in chat.send("hi"): ...             # every event, once
+        for text in chat.send("hi").pieces(): ...
         with chat.send("hi") as turn: ...             # leaving early stops it
         done = chat.send("hi").wait()                 # only how it ended
 
@@ -62,6 +64,17 @@ class Turn:
     def text(self) -> str:
         """The answer as far as it has arrived and is kept."""
         return self._portal.call(lambda: self._turn.text)
+
+    def pieces(self) -> Generator[str]:
+        """Yields the answer's text as it comes; other events are read and passed over.
+
+        Raises:
+            ClientError: As for `wait`. However the turn ends, text just ends here;
+                `done` says how.
+        """
+        for event in self:
+            if isinstance(event, DeltaEvent):
+                yield event.text
 
     def accepted(self) -> None:
         """Waits until the server has the message: from here on it can't get lost.

@@ -1,5 +1,6 @@
 """One turn as the application follows it: its events, its text, its end."""
 
+from collections.abc import AsyncGenerator
 from types import TracebackType
 from typing import Self
 
@@ -16,16 +17,17 @@ from protocol.client import ClientProtocol
 from protocol.commands import Interrupt, Keep
 from protocol.content import Timing
 from protocol.control import Reply
-from protocol.events import DoneEvent, LogEvent
+from protocol.events import DeltaEvent, DoneEvent, LogEvent
 from protocol.view import TurnView
 
 
 class Turn:
     """A message and all that the assistant does for it.
 
-    Three ways to follow it; each comes to an end with the turn:
+    Ways to follow it; each comes to an end with the turn:
 
         async for event in chat.send("hi"): ...       # every event, once
+        async for text in chat.send("hi").pieces(): ...
         async with chat.send("hi") as turn: ...       # leaving early stops it
         done = await chat.send("hi").wait()           # only how it ended
 
@@ -72,6 +74,17 @@ class Turn:
     def text(self) -> str:
         """The answer as far as it has arrived and is kept."""
         return self.view.text if self.view is not None else ""
+
+    async def pieces(self) -> AsyncGenerator[str]:
+        """Yields the answer's text as it comes; other events are read and passed over.
+
+        Raises:
+            ClientError: As for `wait`. However the turn ends, text just ends here;
+                `done` says how.
+        """
+        async for event in self:
+            if isinstance(event, DeltaEvent):
+                yield event.text
 
     async def accepted(self) -> None:
         """Waits until the server has the message: from here on it can't get lost.

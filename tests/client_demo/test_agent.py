@@ -83,6 +83,13 @@ def test_the_tools_see_the_folder_and_nothing_else(folder: Path) -> None:
     assert limits["read_file"] is UNSET
 
 
+async def test_a_note_that_leads_elsewhere_is_not_written(folder: Path) -> None:
+    (folder / "note.md").symlink_to(folder / "a.txt")
+    (write,) = [m for m in FolderTools(folder, yes).all() if m.name == "write_note"]
+    assert "leads elsewhere" in str(await write.run({"text": "x"}, context()))
+    assert (folder / "a.txt").read_text().startswith("The Tunnel")
+
+
 @pytest.mark.parametrize("agreed", [True, False])
 async def test_a_note_needs_a_person(
     real: ServerProcess, folder: Path, agreed: bool

@@ -119,8 +119,8 @@ async def test_leaving_early_keeps_what_was_seen(real: ServerProcess) -> None:
         chat = await client.open(model="demo/markdown")
         seen = ""
         async with chat.send("hi") as turn:
-            async for event in turn:
-                seen += event.text if isinstance(event, DeltaEvent) else ""
+            async for piece in turn.pieces():
+                seen += piece
                 if len(seen) > 40:
                     break
         done = await turn.wait()

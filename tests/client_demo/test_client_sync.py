@@ -49,7 +49,7 @@ def test_a_whole_talk(client: Client) -> None:
     chat = client.open(model="demo/echo")
     assert chat.ask("one two") == "one two"
     with chat.send("three") as turn:
-        got = "".join(event.text for event in turn if isinstance(event, DeltaEvent))
+        got = "".join(turn.pieces())
     assert got == turn.text == "three"
     assert turn.done is not None
     assert turn.done.status == "completed"
@@ -79,8 +79,8 @@ def test_leaving_early_stops_the_turn(client: Client) -> None:
     chat = client.open(model="demo/long")
     seen = ""
     with chat.send("hi") as turn:
-        for event in turn:
-            seen += event.text if isinstance(event, DeltaEvent) else ""
+        for piece in turn.pieces():
+            seen += piece
             if len(seen) > 40:
                 break
     assert turn.wait().reason == "by_client"
