@@ -20,7 +20,8 @@ from protocol.events import (
 )
 
 MAX_MERGED_BYTES = 131_072
-"""The longest encoded text that merging builds, half of the usual frame limit."""
+"""The longest encoded text that merging, or a log's compaction, builds: half of the
+usual frame limit, so a frame's head always fits."""
 
 _Text = DeltaEvent | ReasoningEvent | RefusalEvent | ToolDeltaEvent
 

@@ -21,7 +21,7 @@ from wsserver.connections.settings import ConnectionSettings
 from wsserver.engine.deadlines import Patience
 from wsserver.engine.tools import ToolTimes
 from wsserver.engine.turn import TurnLimits
-from wsserver.log.store import Store
+from wsserver.log.store import RECEIPTS_KEPT_SECONDS, Store
 from wsserver.settings import Settings
 from wsserver.sources import SettingsError
 from wsserver.transports.addresses import read_networks
@@ -40,7 +40,6 @@ FRAME_OVERHEAD_BYTES = 2_048
 BURST = 5
 """Of frames, so many seconds' worth may come at once."""
 
-IDEMPOTENCY_SECONDS = 86_400
 DAY_SECONDS = 86_400.0
 
 log = structlog.get_logger(__name__)
@@ -109,7 +108,7 @@ def connection_settings(
             queued=settings.max_queued,
             pending_tools=settings.max_pending_tools,
             tool_output_bytes=settings.max_tool_output_bytes,
-            idempotency_s=IDEMPOTENCY_SECONDS,
+            idempotency_s=round(RECEIPTS_KEPT_SECONDS),
             depth=MAX_DEPTH,
             turn_bytes=settings.max_turn_bytes,
             tool_rounds=settings.max_tool_rounds,

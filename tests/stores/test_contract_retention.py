@@ -15,8 +15,7 @@ from tests.stores.samples import (
     receipt,
     tokens,
 )
-from wsserver.log.store import Store, Write
-from wsserver.stores.receipts import KEPT, KEPT_SECONDS
+from wsserver.log.store import RECEIPTS_KEPT, RECEIPTS_KEPT_SECONDS, Store, Write
 
 
 @pytest.fixture
@@ -120,8 +119,8 @@ async def test_old_receipts_go_once_there_are_enough_newer_ones(
 ) -> None:
     old = [receipt(f"old{n}", NOW + n) for n in range(20)]
     await store.commit([Write(key=KEY, meta=meta(0), receipts=old)], NOW + 20)
-    later = NOW + 10 + KEPT_SECONDS
-    new = [receipt(f"new{n}", later) for n in range(KEPT - 5)]
+    later = NOW + 10 + RECEIPTS_KEPT_SECONDS
+    new = [receipt(f"new{n}", later) for n in range(RECEIPTS_KEPT - 5)]
     other = receipt("old0", NOW, "bob")
 
     await store.commit([Write(key=KEY, meta=meta(0), receipts=[*new, other])], later)
@@ -130,7 +129,7 @@ async def test_old_receipts_go_once_there_are_enough_newer_ones(
     assert everything[1:] == old[10:] + new, "old0 ... old9 are too old and too many"
     assert everything[0] == other, "principals are counted apart"
 
-    much_later = later + KEPT_SECONDS + 1
+    much_later = later + RECEIPTS_KEPT_SECONDS + 1
     one_more = receipt("one more", much_later)
     await store.commit([Write(key=KEY, meta=meta(0), receipts=[one_more])], much_later)
     everything = await store.receipts(KEY, 0, ALL)

@@ -12,8 +12,9 @@ from tests.fakes.rig import ALICE
 from tests.fakes.scripted import Step, says
 from tests.turns.talk import Talk, asks, call, settled, talking
 from wsserver.auth.principal import Principal
+from wsserver.log.store import RECEIPTS_KEPT
 from wsserver.turns.errors import CommandError
-from wsserver.turns.receipts import KEPT, Receipts
+from wsserver.turns.receipts import Receipts
 
 TOOLS = [Tool(name="weather")]
 SCRIPT: list[Step] = [asks(call(0))]
@@ -141,7 +142,7 @@ def test_the_newest_of_each_principal_are_kept() -> None:
 
     reply = Reply(re="x", ok=True, outcome="not_found")
     receipts.add("bob", command(0), reply, 0.0)
-    for number in range(KEPT + 5):
+    for number in range(RECEIPTS_KEPT + 5):
         receipts.add("alice", command(number), reply, 0.0)
     assert receipts.find("alice", command(4)) is None
     assert receipts.find("alice", command(5)) is not None

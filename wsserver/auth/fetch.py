@@ -27,6 +27,8 @@ async def fetch(url: str) -> bytes:
         ):
             if response.status_code != 200:
                 raise FetchError(f"the answer has status {response.status_code}")
+            if response.headers.get("Content-Encoding", "identity") != "identity":
+                raise FetchError("the document is compressed, which was not asked for")
             return await _read(response)
     except (httpx2.HTTPError, httpx2.InvalidURL, OSError, ValueError) as error:
         # What the library says may hold the address.
@@ -36,7 +38,9 @@ async def fetch(url: str) -> bytes:
 def _client() -> httpx2.AsyncClient:
     """Makes a client; reads certificates, which blocks."""
     # Without `netrc` files, whose passwords were not meant for this.
-    return httpx2.AsyncClient(timeout=None, auth=_no_auth)
+    # Not compressed: a few bytes could then unpack to more than there is memory.
+    headers = {"Accept-Encoding": "identity"}
+    return httpx2.AsyncClient(timeout=None, auth=_no_auth, headers=headers)
 
 
 def _no_auth(request: httpx2.Request) -> httpx2.Request:

@@ -34,7 +34,7 @@ from protocol.content import ErrorBody
 from protocol.control import Pong, Reply
 from wsserver.auth.principal import Verb
 from wsserver.connections.backlog import Backlog
-from wsserver.connections.errors import Answering
+from wsserver.connections.errors import Answering, command_id
 from wsserver.connections.gates import Held
 from wsserver.connections.session import Session
 from wsserver.connections.verdict import read_cursor
@@ -102,7 +102,7 @@ class Dispatch:
 
     def take(self, frame: ClientFrame) -> None:
         """Handles a frame at once, or lets it wait in its lane; raises nothing."""
-        with Answering(self._refuse, _id(frame)):
+        with Answering(self._refuse, command_id(frame)):
             match frame:
                 case Ping():
                     pong = Pong(t=frame.t, server_time=timestamp(self._wall()))
@@ -116,7 +116,7 @@ class Dispatch:
 
     async def _handle(self, frame: ClientFrame) -> None:
         """Handles a frame whose turn in the backlog it is; raises nothing."""
-        with Answering(self._refuse, _id(frame)):
+        with Answering(self._refuse, command_id(frame)):
             match frame:
                 case Open():
                     await self._open(frame)
@@ -275,10 +275,6 @@ class Dispatch:
 
     def _reply(self, frame: Command, outcome: str) -> None:
         self._writer.answer(encode(Reply(re=frame.id, ok=True, outcome=outcome)))
-
-
-def _id(frame: ClientFrame) -> str | None:
-    return frame.id if isinstance(frame, Command) else None
 
 
 def _conversation(frame: ConversationFrame) -> str:

@@ -8,6 +8,7 @@ import structlog
 
 from protocol.codec import encode
 from protocol.codes import ERRORS
+from protocol.commands import ClientFrame, Command
 from protocol.content import ErrorBody
 from protocol.control import ErrorFrame, Reply
 from protocol.frame_error import FrameError
@@ -49,6 +50,11 @@ def error_body(error: Exception) -> ErrorBody:
 def log_unforeseen(error: BaseException) -> None:
     """Logs where something failed, without what was said: it may be a user's."""
     log.error("unforeseen", error=type(error).__name__, at=_place(error))
+
+
+def command_id(frame: ClientFrame) -> str | None:
+    """Returns the id that a reply would name; None for a frame that gets none."""
+    return frame.id if isinstance(frame, Command) else None
 
 
 def error_frame(body: ErrorBody, re: str | None) -> bytes:

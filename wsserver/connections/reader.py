@@ -8,12 +8,12 @@ import structlog
 
 from protocol.codec import MAX_DEPTH, decode_command
 from protocol.codes import CloseCode
-from protocol.commands import Ack, ClientFrame, Command, Hello
+from protocol.commands import Ack, Hello
 from protocol.content import ErrorBody
 from protocol.frame_error import FrameError
 from wsserver.auth.principal import ForbiddenError, UnauthorizedError
 from wsserver.connections.dispatch import Dispatch
-from wsserver.connections.errors import error_body
+from wsserver.connections.errors import command_id, error_body
 from wsserver.connections.lane import ControlLane
 from wsserver.connections.rate import Recent, TokenBucket
 from wsserver.connections.session import Session
@@ -136,14 +136,14 @@ class Reader:
         if early_seconds is None:
             return None
         if early_seconds and not isinstance(frame, Ack):
-            self._refuse(_rate_limited(early_seconds).body, _id(frame))
+            self._refuse(_rate_limited(early_seconds).body, command_id(frame))
         elif self._session.greeted:
             self._dispatch.take(frame)
         elif isinstance(frame, Hello):
             return frame
         else:
             first = refusal("hello_required", "Say `hello` first.")
-            self._bad_frame(first.body, _id(frame), now)
+            self._bad_frame(first.body, command_id(frame), now)
         return None
 
     def _frame_bytes(self) -> int:
@@ -184,10 +184,6 @@ class Reader:
     def _give_up(self, code: CloseCode, reason: str) -> None:
         self._over = True
         self._end(code, reason)
-
-
-def _id(frame: ClientFrame) -> str | None:
-    return frame.id if isinstance(frame, Command) else None
 
 
 def _rate_limited(seconds: float) -> CommandError:

@@ -15,6 +15,9 @@ from wsserver.engine.model import Call
 from wsserver.engine.moments import timestamp
 
 LEAST_AFTER_REDELIVERY_SECONDS = 30.0
+SILENT_FAILURE = "The tool failed without saying why."
+"""The output of a tool that gave no reason."""
+
 LONGEST_NAME = 64
 LONGEST_ID = 256
 INVALID_SHOWN = 2000

@@ -16,13 +16,11 @@ from itertools import accumulate
 import orjson
 from msgspec import Struct
 
+from protocol.merge import MAX_MERGED_BYTES
+
 TEXT_KINDS = frozenset({"delta", "reasoning", "refusal", "tool_delta"})
 
 _HEADS = {kind: b'{"type":"%b","conversation":' % kind.encode() for kind in TEXT_KINDS}
-
-MAX_MERGED_BYTES = 131_072
-"""The longest encoded text that merging or compaction builds. Half of the
-smallest frame limit that clients are told, so a frame's head always fits."""
 
 
 class Entry(Struct, frozen=True, gc=False, array_like=True):

@@ -12,6 +12,13 @@ from msgspec import Struct
 
 from wsserver.log.entry import Entry
 
+RECEIPTS_KEPT_SECONDS = 86_400.0
+"""A receipt is kept at least this long ..."""
+
+RECEIPTS_KEPT = 1_000
+"""... and while it is among this many newest of its principal and conversation: the
+protocol promises whichever is more."""
+
 
 class StoreError(Exception):
     """The store could not be read or written; the caller may try again."""

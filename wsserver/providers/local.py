@@ -113,6 +113,7 @@ class LocalServer(anyio.AsyncContextManagerMixin):
             else.
         name: What the model is called in requests.
         restarts: How often the child was started again.
+        serving: Whether a child is, as far as is known.
         pid: The child's process id; that of the last one while there is none.
     """
 
@@ -127,8 +128,7 @@ class LocalServer(anyio.AsyncContextManagerMixin):
         self._command = command
         # Where it serves; known from the first start on.
         self._url: str | None = None
-        # Set while a child is serving; another event for each child.
-        self._ready = anyio.Event()
+        self.serving = False
         # Why the first child did not serve.
         self._obstacle: str | None = None
         # Set when the first child serves or has failed to.
@@ -141,15 +141,6 @@ class LocalServer(anyio.AsyncContextManagerMixin):
         """The address of the API, up to and including `/v1`."""
         assert self._url is not None, "the address is known once the context is open"
         return f"{self._url}/v1"
-
-    @property
-    def is_ready(self) -> bool:
-        """Whether a child is serving, as far as is known."""
-        return self._ready.is_set()
-
-    async def wait_ready(self) -> None:
-        """Returns when a child is serving, at once if one is."""
-        await self._ready.wait()
 
     @asynccontextmanager
     async def __asynccontextmanager__(self) -> AsyncGenerator[Self]:
@@ -198,9 +189,7 @@ class LocalServer(anyio.AsyncContextManagerMixin):
             try:
                 reason = await self._serve(process)
             finally:
-                served = self._ready.is_set()
-                if served:
-                    self._ready = anyio.Event()
+                served, self.serving = self.serving, False
                 await self._end(process)
         # Only now the log has been read to its end.
         complaint = None if served else self._first_complaint()
@@ -212,7 +201,7 @@ class LocalServer(anyio.AsyncContextManagerMixin):
             return report.reason
         log.info("local model ready", url=report.url, model=self.name)
         self._url = report.url
-        self._ready.set()
+        self.serving = True
         self._settled.set()
         status = await process.wait()
         return f"the local model's process ended with status {status}"

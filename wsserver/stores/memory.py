@@ -12,8 +12,13 @@ from operator import attrgetter
 from anyio.lowlevel import checkpoint
 
 from wsserver.log.entry import Entry
-from wsserver.log.store import Meta, Receipt, Write
-from wsserver.stores.receipts import KEPT, KEPT_SECONDS
+from wsserver.log.store import (
+    RECEIPTS_KEPT,
+    RECEIPTS_KEPT_SECONDS,
+    Meta,
+    Receipt,
+    Write,
+)
 from wsserver.stores.rows import (
     Change,
     Row,
@@ -141,9 +146,9 @@ class _Kept:
             given = self.receipts[receipt.principal]
             given.pop(receipt.id, None)
             given[receipt.id] = receipt
-            while len(given) > KEPT:
+            while len(given) > RECEIPTS_KEPT:
                 oldest = next(iter(given.values()))
-                if oldest.at >= now - KEPT_SECONDS:
+                if oldest.at >= now - RECEIPTS_KEPT_SECONDS:
                     break
                 del given[oldest.id]
         assert write.meta is not None, "only a write that deletes has no meta"

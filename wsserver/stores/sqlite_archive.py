@@ -14,6 +14,7 @@ from urllib.parse import quote
 
 from msgspec import Struct
 
+from wsserver.log.conversation_log import READ_BYTES
 from wsserver.log.entry import Entry
 from wsserver.log.store import StoreError
 from wsserver.stores.sql import statement
@@ -21,7 +22,6 @@ from wsserver.stores.sqlite_file import check_ours, explained
 from wsserver.stores.sqlite_read import Left, joined, read_entries, read_journal
 
 _BUSY_SECONDS = 5.0
-_READ_BYTES = 262_144
 _PAGE = 200
 _SHOWN = 20  # of the conversations that a name may mean
 
@@ -131,9 +131,9 @@ class Archive:
         after = kept.oldest - 1
         while after < kept.head:
             with self._reading() as journal:
-                rows = read_entries(self._connection, kept.key, after, _READ_BYTES)
+                rows = read_entries(self._connection, kept.key, after, READ_BYTES)
             text = journal.texts.get(kept.key, ())
-            batch = joined(rows, text, after, _READ_BYTES)
+            batch = joined(rows, text, after, READ_BYTES)
             if not batch or batch[0].first > after + 1:
                 raise StoreError(
                     f"{kept.key} was shortened or deleted meanwhile; try again"

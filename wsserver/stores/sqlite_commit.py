@@ -14,8 +14,7 @@ import msgspec
 import orjson
 
 from wsserver.log.entry import Entry
-from wsserver.log.store import Write
-from wsserver.stores.receipts import KEPT, KEPT_SECONDS
+from wsserver.log.store import RECEIPTS_KEPT, RECEIPTS_KEPT_SECONDS, Write
 from wsserver.stores.rows import Change, does_not_follow, misaligned
 from wsserver.stores.sql import statement
 
@@ -177,7 +176,11 @@ def _write_receipts(
     )
     connection.execute(
         _PRUNE_RECEIPTS,
-        {"senders": _json(list(senders)), "since": now - KEPT_SECONDS, "kept": KEPT},
+        {
+            "senders": _json(list(senders)),
+            "since": now - RECEIPTS_KEPT_SECONDS,
+            "kept": RECEIPTS_KEPT,
+        },
     )
 
 

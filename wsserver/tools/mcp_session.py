@@ -18,6 +18,7 @@ from mcp.types.version import MODERN_PROTOCOL_VERSIONS
 
 from wsserver import __version__
 from wsserver.engine.server_tools import ToolError
+from wsserver.engine.tools import SILENT_FAILURE
 from wsserver.tools.mcp import Listed, McpSettings, News, NoAnswerError
 from wsserver.tools.mcp_content import output_of, text_of
 from wsserver.tools.mcp_http import http_client, http_transport
@@ -30,7 +31,6 @@ MOST_PAGES = 100
 """Of a list of tools; what comes after is left out."""
 
 _LISTEN_AGAIN_SECONDS = 5.0
-_SILENT = "The tool failed without saying why."
 
 
 class McpSession:
@@ -91,7 +91,7 @@ class McpSession:
             first = str(error).partition("\n")[0]
             raise NoAnswerError(f"what it said is not valid: {first}") from error
         if result.is_error:
-            raise ToolError(text_of(result.content) or _SILENT)
+            raise ToolError(text_of(result.content) or SILENT_FAILURE)
         return output_of(result)
 
 

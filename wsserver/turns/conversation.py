@@ -16,6 +16,7 @@ from protocol.events import ConfigEvent, MessageEvent
 from wsserver.auth.principal import Principal
 from wsserver.engine.conversation import ConversationState, Waiting, configured
 from wsserver.engine.moments import timestamp
+from wsserver.engine.tools import SILENT_FAILURE
 from wsserver.log.conversation_log import READ_BYTES, ConversationLog
 from wsserver.log.entry import Entry
 from wsserver.turns.admission import (
@@ -331,7 +332,7 @@ class Conversation:
         output = command.output
         if command.error is not None:
             status = "error"
-            output = command.error.message or "The tool failed without saying why."
+            output = command.error.message or SILENT_FAILURE
         outcome = "unknown"
         for turn in (self.turn, self._schedule.last):
             if turn is not None and outcome == "unknown":

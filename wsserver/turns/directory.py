@@ -19,21 +19,20 @@ from wsserver.auth.principal import Principal
 from wsserver.engine.conversation import ConversationState, Snapshots, load
 from wsserver.log.committer import Committer
 from wsserver.log.conversation_log import READ_BYTES, ConversationLog
-from wsserver.log.store import Meta, Store
+from wsserver.log.store import RECEIPTS_KEPT, RECEIPTS_KEPT_SECONDS, Meta, Store
 from wsserver.turns.admission import check_change, check_open, check_store
 from wsserver.turns.applied import Applied
 from wsserver.turns.conversation import Conversation
 from wsserver.turns.errors import CommandError, refusal
 from wsserver.turns.forking import copy, end_of_turn, fill, later_cuts
 from wsserver.turns.pre_cancelled import PreCancelled
-from wsserver.turns.receipts import KEPT, Receipts
+from wsserver.turns.receipts import Receipts
 from wsserver.turns.recovery import recover
 from wsserver.turns.retention import Retention
 from wsserver.turns.services import Services
 
 log = structlog.get_logger(__name__)
 
-RECEIPT_SECONDS = 86_400.0
 STOP_SECONDS = 1.0
 """How long a turn that is stopped by a drain may take to close its upstream."""
 
@@ -277,7 +276,9 @@ class Directory:
         """Loads a conversation; it is found only once it is whole."""
         clock, state = self._services.clock, load(meta.state)
         wall = clock.wall()
-        kept = await self._store.receipts(key, wall - RECEIPT_SECONDS, KEPT)
+        kept = await self._store.receipts(
+            key, wall - RECEIPTS_KEPT_SECONDS, RECEIPTS_KEPT
+        )
         conversation = self._conversation(key, meta, state, Receipts(kept))
         if state.running:
             # A crash cut it off: its rows are as they were written, since the `done`

@@ -8,12 +8,8 @@ import msgspec
 
 from protocol.commands import Command
 from protocol.control import Reply
-from wsserver.log.store import Receipt
+from wsserver.log.store import RECEIPTS_KEPT, Receipt
 from wsserver.turns.errors import refusal
-
-KEPT = 1000
-"""How many of each principal are kept in memory; the store keeps as many, and all
-of the last day."""
 
 _encode = msgspec.json.Encoder(order="sorted").encode
 _reply = msgspec.json.Decoder(Reply)
@@ -65,7 +61,7 @@ class Receipts:
         )
         kept = self._of(principal)
         kept[command.id] = receipt
-        while len(kept) > KEPT:
+        while len(kept) > RECEIPTS_KEPT:
             kept.popitem(last=False)
         return receipt
 

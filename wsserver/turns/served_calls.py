@@ -17,7 +17,7 @@ import structlog
 from protocol.codec import MAX_DEPTH
 from wsserver.engine.arguments import deeper_than
 from wsserver.engine.server_tools import ToolContext, ToolError
-from wsserver.engine.tools import Batch, OpenCall
+from wsserver.engine.tools import SILENT_FAILURE, Batch, OpenCall
 from wsserver.log.conversation_log import ConversationLog
 from wsserver.turns.services import Services
 
@@ -27,8 +27,6 @@ log = structlog.get_logger(__name__)
 
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder().decode
-
-_SILENT = "The tool failed without saying why."
 
 
 class ServedCalls:
@@ -99,7 +97,7 @@ class ServedCalls:
                 opened.name, _decode(opened.arguments), context
             )
         except ToolError as error:
-            return "error", fitted(str(error) or _SILENT, limit)[1]
+            return "error", fitted(str(error) or SILENT_FAILURE, limit)[1]
         except anyio.get_cancelled_exc_class():
             if anyio.current_effective_deadline() == -math.inf:
                 raise
@@ -108,7 +106,7 @@ class ServedCalls:
         except Exception as error:
             # The one boundary around tools, which may be anybody's code.
             log.exception("server_tool_failed", tool=opened.name)
-            return "error", fitted(str(error) or _SILENT, limit)[1]
+            return "error", fitted(str(error) or SILENT_FAILURE, limit)[1]
         return fitted(output, limit)
 
     def _progress(self, call: str) -> None:
