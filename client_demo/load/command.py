@@ -18,6 +18,7 @@ from client_demo.load.connection import NotConnectedError, Site, dial
 from client_demo.load.fleet import Fleet, FleetError
 from client_demo.load.page import page
 from client_demo.load.progress import Progress
+from client_demo.load.recording import Origin
 from client_demo.load.report import Finished, Report, report
 from client_demo.load.scenario import Plan
 from client_demo.load.stages import group_of, length_s, most_users
@@ -71,7 +72,7 @@ async def _run(plan: Plan, options: Options, console: Console) -> Report:
     notes = _limits(plan, welcome)
     for note in notes:
         console.print(f"[yellow]note[/]: {note}", highlight=False)
-    started_at = datetime.now(UTC).isoformat(timespec="seconds")
+    started_at = _now()
     finished: list[Finished] = []
     stages = plan.scenario.stages
     long_s = None if plan.scenario.runs else length_s(stages) or None
@@ -83,6 +84,7 @@ async def _run(plan: Plan, options: Options, console: Console) -> Report:
                     plan=plan,
                     site=options.site,
                     name=f"load-{token_hex(4)}",
+                    origin=Origin(server=welcome.server, started_at=_now()),
                     recordings=str(options.recordings) if options.recordings else None,
                 ),
                 options.processes,
@@ -122,6 +124,11 @@ async def _stopped_by_ctrl_c(fleet: Fleet) -> AsyncGenerator[anyio.Event]:
         tasks.start_soon(listen)
         yield stopped
         tasks.cancel_scope.cancel()
+
+
+def _now() -> str:
+    now = datetime.now(UTC).isoformat(timespec="milliseconds")
+    return now.replace("+00:00", "Z")
 
 
 async def _greet(site: Site) -> Welcome:

@@ -68,7 +68,7 @@ def _run(plan: Plan, wanted: Wanted) -> int:
     try:
         from client_demo.load.command import Options, run
     except ModuleNotFoundError as error:
-        if error.name != "hdrh":
+        if (error.name or "").partition(".")[0] != "hdrh":
             raise
         typer.echo(_NO_LIBRARY, err=True)
         return 2

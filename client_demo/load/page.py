@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 
 from client_demo.load import plots
-from client_demo.load.figures import COUNTED, FIELDS, MEASURES, TOTALS
+from client_demo.load.figures import COUNTED, MEASURES, TOTALS
 from client_demo.load.report import Report, Round
 from client_demo.load.summary import number, spread_percent
 from client_demo.load.tally import PromptTime
@@ -19,7 +19,7 @@ _VERDICTS = {
     "thresholds": ("bad", "A threshold is broken."),
     "violations": ("bad", "The oracle found violations of the protocol."),
 }
-_TIME_FIELDS = [field for field in FIELDS if field not in ("count", "min")]
+_TIME_FIELDS = ("p50", "p90", "p99", "p999", "max")
 
 
 def page(report: Report) -> str:
@@ -104,12 +104,11 @@ def _times(overall: Round) -> str:
             measure,
             f"{times.fields['count']:,.0f}",
             *(number(times.fields[field]) for field in _TIME_FIELDS),
-            f'<span class="soft">{escape(MEASURES[measure])}</span>',
         ]
         for measure, times in overall.times.items()
         if times.fields["count"]
     ]
-    return _table(["ms", "count", *_TIME_FIELDS, ""], rows, last=1)
+    return _table(["ms", "count", *_TIME_FIELDS], rows)
 
 
 def _rounds(report: Report) -> str:
@@ -190,14 +189,18 @@ def _course(report: Report) -> str:
 
 def _counts(overall: Round) -> str:
     totals = [
-        [name, f"{overall.figures[name]:,.0f}", f'<span class="soft">{said}</span>']
+        [
+            name,
+            f"{overall.figures[name]:,.0f}",
+            f'<span class="soft">{_prose(said)}</span>',
+        ]
         for name, said in TOTALS.items()
     ]
     parts = [_table(["", "", ""], totals, last=1)]
     for name, codes in overall.counted.items():
         if codes:
             rows = [[escape(code), f"{count:,}"] for code, count in codes.items()]
-            said = escape(COUNTED[name])
+            said = _prose(COUNTED[name])
             parts.append(f"<h3>{name}</h3><p class='soft'>{said}</p>")
             parts.append(_table(["code", "count"], rows))
     return "".join(parts)
@@ -208,13 +211,22 @@ def _scenario(report: Report) -> str:
     return escape(msgspec.json.format(encoded, indent=1).decode())
 
 
+def _prose(text: str) -> str:
+    """Escapes a text, with `code` in it as code."""
+    parts = escape(text).split("`")
+    return "".join(
+        f"<code>{part}</code>" if place % 2 else part
+        for place, part in enumerate(parts)
+    )
+
+
 def _mean(values: Iterable[float | None]) -> str:
     found = [value for value in values if value is not None]
     return number(sum(found) / len(found)) if found else ""
 
 
 def _figure(name: str, said: str, drawn: str, *, escaped: bool = False) -> str:
-    text = said if escaped else escape(said)
+    text = said if escaped else _prose(said)
     return f"<figure><h3>{escape(name)}</h3>{drawn}<figcaption>{text}</figcaption></figure>"
 
 

@@ -119,6 +119,12 @@ class Peer:
         gone = self._connection is None or self._connection.ended.is_set()
         return 0 if gone else self._generation
 
+    @property
+    def label(self) -> str:
+        """The newest connection's id, as the server's log has it."""
+        connection = self._connection
+        return "none" if connection is None else connection.welcome.connection
+
     def time(self, measure: Measure, seconds: float) -> None:
         """Counts a time, unless it is this end that is slow."""
         if self._measured and not self.pace.is_slow(anyio.current_time()):

@@ -93,9 +93,7 @@ def statuses(series: Series) -> str:
 
 def milliseconds(value: float) -> str:
     """Writes a time."""
-    if value >= 10_000:
-        return f"{value / 1000:.3g} s"
-    return f"{value:.3g} ms" if value < 1000 else f"{value:.0f} ms"
+    return f"{value:.3g} ms" if value < 1000 else f"{value / 1000:.3g} s"
 
 
 def plain(value: float) -> str:

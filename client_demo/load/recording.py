@@ -1,21 +1,42 @@
-"""The last frames of a conversation, kept for the case that something is wrong."""
+"""The last frames of a conversation, kept for the case that something is wrong.
+
+They are written in the form of the server's inspector (docs/how-to/inspect.md), whose
+page shows them; what the oracle said stands between them as an `act`.
+"""
 
 from collections import deque
+from contextlib import suppress
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import orjson
 from msgspec import Struct
 
-Direction = Literal["in", "out", "reread", "note"]
+from protocol.content import ServerInfo
 
+_VERSION = 1
 _BEFORE = 200
 _AFTER = 50
 
+Kind = Literal["in", "out", "act"]
 
-class _Frame(Struct, frozen=True):
+
+class Origin(Struct, frozen=True, kw_only=True):
+    """Where recordings of a run come from.
+
+    Attributes:
+        server: What the server said it is.
+        started_at: When the run began, as RFC 3339.
+    """
+
+    server: ServerInfo
+    started_at: str
+
+
+class _Line(Struct, frozen=True):
     at_s: float
-    direction: Direction
+    kind: Kind
+    connection: str
     data: bytes
 
 
@@ -28,18 +49,17 @@ class Recording:
 
     def __init__(self) -> None:
         self.violated = False
-        self._ring: deque[_Frame] = deque(maxlen=_BEFORE)
-        self._kept: list[_Frame] = []
+        self._ring: deque[_Line] = deque(maxlen=_BEFORE)
+        self._kept: list[_Line] = []
         self._left: int | None = None
 
-    def frame(self, at_s: float, direction: Direction, data: bytes) -> None:
-        """Takes a frame as it was on the wire, or a note."""
-        frame = _Frame(at_s, direction, data)
-        if self._left is None:
-            self._ring.append(frame)
-        elif self._left > 0:
-            self._left -= 1
-            self._kept.append(frame)
+    def sent(self, at_s: float, connection: str, data: bytes) -> None:
+        """Takes a frame to the server, as it was on the wire."""
+        self._take(_Line(at_s, "in", connection, data))
+
+    def came(self, at_s: float, connection: str, data: bytes) -> None:
+        """Takes a frame from the server, as it was on the wire."""
+        self._take(_Line(at_s, "out", connection, data))
 
     def violation(self, at_s: float, what: str) -> None:
         """Keeps what came before, and a little of what comes."""
@@ -48,25 +68,44 @@ class Recording:
             self._kept.extend(self._ring)
             self._ring.clear()
         self._left = _AFTER
-        self._kept.append(_Frame(at_s, "note", what.encode()))
+        self._kept.append(_Line(at_s, "act", "the oracle", what.encode()))
 
-    def write(self, path: Path) -> None:
-        """Writes what was kept as lines of JSON.
-
-        Each has `at_s` (seconds since the run began), `direction` (`in` from the
-        server, `out` to it, `reread` from it when it is read again, `note` for what the oracle said) and `frame`: the JSON
-        of the frame, or text where it is none.
-        """
+    def write(self, path: Path, origin: Origin) -> None:
+        """Writes what was kept: a header, then a line of JSON for each."""
+        header = {
+            "recording": _VERSION,
+            "server": {"name": origin.server.name, "version": origin.server.version},
+            "started_at": origin.started_at,
+            "content": "whole",
+        }
+        lines = [header, *(_written(n, one) for n, one in enumerate(self._kept, 1))]
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(b"".join(map(_line, self._kept)))
+        path.write_bytes(
+            b"".join(
+                orjson.dumps(one, option=orjson.OPT_APPEND_NEWLINE) for one in lines
+            )
+        )
+
+    def _take(self, line: _Line) -> None:
+        if self._left is None:
+            self._ring.append(line)
+        elif self._left > 0:
+            self._left -= 1
+            self._kept.append(line)
 
 
-def _line(frame: _Frame) -> bytes:
-    try:
-        content = orjson.loads(frame.data)
-    except orjson.JSONDecodeError:
-        content = frame.data.decode(errors="replace")
-    line = {
-        "at_s": round(frame.at_s, 6), "direction": frame.direction, "frame": content,
-    }  # fmt: skip
-    return orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE)
+def _written(number: int, line: _Line) -> dict[str, Any]:
+    written: dict[str, Any] = {
+        "kind": line.kind,
+        "n": number,
+        "at_ms": round(1000 * line.at_s, 3),
+        "connection": line.connection,
+    }
+    if line.kind == "act":
+        return {**written, "act": line.data.decode()}
+    written["bytes"] = len(line.data)
+    with suppress(orjson.JSONDecodeError):
+        frame = orjson.loads(line.data)
+        if isinstance(frame, dict):
+            written["frame"] = frame
+    return written

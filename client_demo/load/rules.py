@@ -112,6 +112,7 @@ class _Walk:
 
     def _step(self, step: AnyStep, path: str) -> None:
         self._needs(step, path)
+        _check_times(step, path)
         match step:
             case OpenStep():
                 self._state = "open"
@@ -129,8 +130,6 @@ class _Walk:
                     f"{path}: the group {self._group.name!r} has no tools; add"
                     " `[[groups.tools]]` with a name"
                 )
-            case ThinkStep(seconds=Uniform(min=low, max=high)) if low > high:
-                raise ScenarioError(f"{path}.seconds: `min` is above `max`; swap them")
             case LoopStep():
                 # Twice, as the second time begins where the first has ended.
                 for _ in range(min(step.times, 2)):
@@ -170,6 +169,13 @@ def _counts_tokens(step: WaitStep | DropStep) -> bool:
             return bool(step.tokens) or step.event == "done"
         case DropStep():
             return bool(step.after_tokens)
+
+
+def _check_times(step: AnyStep, path: str) -> None:
+    for name in step.__struct_fields__:
+        time = getattr(step, name)
+        if isinstance(time, Uniform) and time.min > time.max:
+            raise ScenarioError(f"{path}.{name}: `min` is above `max`; swap them")
 
 
 def _check_send(step: SendStep, path: str) -> None:

@@ -72,7 +72,8 @@ class Scenario(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         reread: The part of the conversations that a fresh connection reads again
             from the start, to be compared.
         delete: Whether conversations are deleted when they are over.
-        drain_seconds: How long users may finish after the last stage.
+        drain_seconds: How long users may finish after the last stage. Where `runs` is
+            given they have all the time they need.
     """
 
     title: str

@@ -31,6 +31,8 @@ from protocol.commands import Configure, Interrupt, Send
 from protocol.content import Config
 
 _ANSWER_S = 600.0
+# These may come when no turn runs, or after its end.
+_OF_NO_TURN = frozenset({"caught_up", "config", "cut", "message", "skip"})
 
 
 class Script:
@@ -186,7 +188,14 @@ class Script:
         elif event == "done":
             await self._talk.until(lambda: self._watch.over, step.within_seconds)
         elif event is not None:
-            await self._talk.until(lambda: self._talk.seen[event], step.within_seconds)
+            await self._event(event, step.within_seconds)
+
+    async def _event(self, event: str, within_s: float) -> None:
+        talk = self._talk
+        watch = None if event in _OF_NO_TURN else talk.watch
+        await talk.until(
+            lambda: talk.seen[event] or (watch is not None and watch.over), within_s
+        )
 
     async def _tokens(self, tokens: int, within_s: float) -> None:
         if tokens:

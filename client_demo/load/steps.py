@@ -59,7 +59,8 @@ class WaitStep(Step, frozen=True, kw_only=True, tag="wait_for"):
 
     Attributes:
         event: An event of this type after the last send; `done` is the end of the
-            turn of the last send.
+            turn of the last send. What belongs to a turn is not waited for beyond
+            its end.
         tokens: So many pieces of the answer, or its end.
         seconds: So long, reading.
         within_seconds: Longer than this is the error `wait_timeout`, and ends the
@@ -105,6 +106,8 @@ class ResumeStep(Step, frozen=True, kw_only=True, tag="resume"):
 
 class ReadStep(Step, frozen=True, kw_only=True, tag="read"):
     """Says how fast this client reads from here on.
+
+    While it is slow its times do not count: they would be its own.
 
     Attributes:
         bytes_per_second: The pace; 0 for as fast as it goes.

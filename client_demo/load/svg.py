@@ -81,8 +81,9 @@ def plot(
             f' y2="{at:.1f}"/><text class="tick end" x="{_LEFT - 6}"'
             f' y="{at + 4:.1f}">{escape(text)}</text>'
         )
-    for place, (value, text) in enumerate(x.ticks):
-        anchor = " end" if place == len(x.ticks) - 1 else " middle" if place else ""
+    for value, text in x.ticks:
+        share = value / x.end
+        anchor = " end" if share > 0.95 else " middle" if share > 0.05 else ""
         parts.append(
             f'<text class="tick{anchor}" x="{_x(value, x):.1f}"'
             f' y="{HEIGHT - 8}">{escape(text)}</text>'

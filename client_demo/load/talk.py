@@ -162,7 +162,7 @@ class Talk:
     def frame(self, data: bytes) -> None:
         """A frame that is for it came; what it says is told next."""
         self._unacked += len(data)
-        self.recording.frame(self._peer.tally.clock(), "in", data)
+        self.recording.came(self._peer.tally.clock(), self._peer.label, data)
 
     def control(self, frame: Reply | CaughtUp | ToolRequest, now: float) -> None:
         """A control frame for it came."""
@@ -254,7 +254,7 @@ class Talk:
         return None
 
     async def _transmit(self, data: bytes, command: str) -> None:
-        self.recording.frame(self._peer.tally.clock(), "out", data)
+        self.recording.sent(self._peer.tally.clock(), self._peer.label, data)
         await self._peer.send(data, owner=self.name, command=command)
 
 

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from client_demo.load.comparison import compare
 from client_demo.load.connection import NotConnectedError, Site
 from client_demo.load.peer import Peer
-from client_demo.load.recording import Recording
+from client_demo.load.recording import Origin, Recording
 from client_demo.load.reread import reread
 from client_demo.load.scenario import Group
 from client_demo.load.script_error import ScriptError
@@ -36,12 +36,14 @@ class Ending(Struct, frozen=True, kw_only=True):
         reread: The part of them that is.
         delete: Whether it is deleted.
         recordings: The folder for frames around violations; None for none.
+        origin: What is said of them.
     """
 
     site: Site
     reread: float
     delete: bool
     recordings: Path | None
+    origin: Origin
 
 
 class Talks:
@@ -136,7 +138,9 @@ class Talks:
         if folder is not None and talk.recording.violated:
             path = recording_path(folder, talk.name)
             with anyio.CancelScope(shield=True):
-                await anyio.to_thread.run_sync(talk.recording.write, path)
+                await anyio.to_thread.run_sync(
+                    talk.recording.write, path, self._ending.origin
+                )
 
     async def _finish(self, talk: Talk, *, failed: bool) -> None:
         if not failed:
@@ -152,7 +156,7 @@ class Talks:
         self._peer.tally.count("reread")
 
         def note(data: bytes) -> None:
-            talk.recording.frame(self._peer.tally.clock(), "reread", data)
+            talk.recording.came(self._peer.tally.clock(), "read again", data)
 
         try:
             again = await reread(self._ending.site, talk.name, talk.found, note)

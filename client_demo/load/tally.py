@@ -19,8 +19,8 @@ class PromptTime(Struct, frozen=True, kw_only=True):
     Attributes:
         prompt: Its name.
         language: Of its text.
-        ttft_ms: Time to first token; None where none came.
-        tpot_ms: Time per output token; None where there was one at the most.
+        ttft_ms: Time to first token; null where none came.
+        tpot_ms: Time per output token; null where there was one at the most.
         turn_ms: From `send` to `done`.
         input_tokens: As the server counted.
         output_tokens: As the server counted.

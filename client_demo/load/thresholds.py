@@ -48,7 +48,7 @@ class Judged(Struct, frozen=True, kw_only=True):
 
     Attributes:
         threshold: As it stands in the scenario.
-        value: Of the figure; None where nothing was measured.
+        value: Of the figure; null where nothing was measured.
         held: Whether it was kept. One on nothing was not.
     """
 

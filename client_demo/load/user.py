@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from client_demo.load.connection import NotConnectedError, Site
 from client_demo.load.peer import Peer
-from client_demo.load.recording import Recording
+from client_demo.load.recording import Origin, Recording
 from client_demo.load.rules import every_step
 from client_demo.load.scenario import Group, Plan
 from client_demo.load.script import Script
@@ -27,12 +27,14 @@ class Run(Struct, frozen=True, kw_only=True):
         plan: What they do.
         site: Where.
         name: Begins the names of their conversations.
+        origin: What is said of recordings.
         recordings: The folder for frames around violations; None for none.
     """
 
     plan: Plan
     site: Site
     name: str
+    origin: Origin
     recordings: str | None = None
 
 
@@ -93,6 +95,7 @@ async def _converse(
         site=run.site,
         reread=scenario.reread,
         delete=scenario.delete,
+        origin=run.origin,
         recordings=Path(run.recordings) if run.recordings else None,
     )
 

@@ -53,9 +53,9 @@ class Violation(Struct, frozen=True, kw_only=True):
     Attributes:
         kind: Which.
         conversation: Where.
-        seq: The number at which it was seen; None where there is none.
+        seq: The number at which it was seen; null where there is none.
         what: In words.
-        recording: The file with the frames around it; None where there is none.
+        recording: The file with the frames around it; null where there is none.
     """
 
     kind: Kind

@@ -16,6 +16,7 @@ from tests.client_demo.load.frame_proxy import spoilt
 from tests.fakes.proxy import Fault, proxy
 from tests.fakes.server import ServerProcess
 from tests.fakes.server import server as serve
+from wsserver.inspector.records import Act, decode_header, decode_record
 
 FAST = "demo/fast:tokens=40,tokens_per_second=400"
 WEATHER = {"name": "get_weather", "parameters": {"type": "object"}}
@@ -204,9 +205,10 @@ async def test_the_oracle_finds_what_was_planted(
     assert kinds <= report.overall.counted["violations"].keys()
     recording = report.violations[0].recording
     assert recording is not None
-    lines = (await anyio.Path(recording).read_bytes()).splitlines()
-    frames = [msgspec.json.decode(line) for line in lines]
-    assert any(frame["direction"] == "note" for frame in frames)
+    header, *lines = (await anyio.Path(recording).read_bytes()).splitlines()
+    assert decode_header(header).content == "whole"
+    said = [line.act for line in map(decode_record, lines) if isinstance(line, Act)]
+    assert said[0].startswith(report.violations[0].kind)
 
 
 async def test_a_broken_threshold_is_exit_code_1(

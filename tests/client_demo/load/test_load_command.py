@@ -1,0 +1,53 @@
+"""`load` on the command line: what it checks before it runs."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from client_demo.__main__ import app
+from client_demo.load.scenario_file import shipped
+
+runner = CliRunner()
+
+
+def test_check_says_whether_it_can_be_run(tmp_path: Path) -> None:
+    fine = runner.invoke(app, ["load", "smoke", "--check"])
+    assert (fine.exit_code, fine.stdout) == (0, "Smoke: can be run\n")
+    path = tmp_path / "bad.toml"
+    path.write_text("title = 3")
+    wrong = runner.invoke(app, ["load", str(path), "--check"])
+    assert wrong.exit_code == 2
+    assert "$.title: Expected `str`, got `int`" in wrong.stderr
+
+
+def test_list_says_what_there_is() -> None:
+    listed = runner.invoke(app, ["load", "--list"]).stdout.splitlines()
+    assert [line.split()[0] for line in listed] == shipped()
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["nothing-of-that-name"],
+        ["--processes", "0"],
+        ["--url", "http://example.org"],
+        ["smoke", "--nonsense"],
+    ],
+)
+def test_wrong_usage_is_exit_code_2(arguments: list[str]) -> None:
+    assert runner.invoke(app, ["load", *arguments]).exit_code == 2
+
+
+def test_without_its_library_it_says_what_to_install() -> None:
+    program = (
+        "import sys; sys.modules['hdrh'] = None; sys.argv = ['x', 'load'];"
+        "from client_demo.__main__ import app; app()"
+    )
+    run = subprocess.run(  # noqa: S603
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False
+    )
+    assert run.returncode == 2
+    assert "the extra `load`" in run.stderr
