@@ -3,6 +3,7 @@
 from tests.docs import (
     cli_page,
     javascript_client_page,
+    load_page,
     metrics_page,
     python_client_page,
     settings_page,
@@ -11,6 +12,7 @@ from tests.docs import (
 for made in (
     cli_page,
     javascript_client_page,
+    load_page,
     metrics_page,
     python_client_page,
     settings_page,

@@ -40,8 +40,8 @@ def test_a_good_one_is_read(tmp_path: Path) -> None:
     ("before", "after", "said"),
     [
         ('title = "x"', "", "$: Object missing required field `title`; add `title = …`"),
-        ("title", "titel", "unknown field `titel`; known here: title, groups"),
-        ("title", "titel", "(did you mean title?)"),
+        ("title", "titles", "unknown field `titles`; known here: title, groups"),
+        ("title", "titles", "(did you mean title?)"),
         ("users = 3", "user = 3", "$.stages[0]: Object contains unknown field `user`"),
         ("users = 3", "user = 3", "known here: seconds, users, arrivals_per_second"),
         ("users = 3", "users = -3", "$.stages[0].users: Expected `int` >= 0"),
