@@ -9,6 +9,7 @@ from wsserver import __version__
 from wsserver.flags import Load, with_flags
 from wsserver.operations.commands import add_config_commands, doctor
 from wsserver.operations.conversation_commands import add_conversation_commands
+from wsserver.operations.replay_commands import replay_command
 from wsserver.sources import SettingsError
 
 EXIT_BAD_SETTINGS = 2
@@ -38,6 +39,7 @@ def _app() -> typer.Typer:
     app.callback()(_wsserver)
     app.command("serve")(with_flags(_serve))
     app.command("doctor")(with_flags(doctor))
+    app.command("replay")(replay_command)
     add_config_commands(app)
     add_conversation_commands(app)
     return app

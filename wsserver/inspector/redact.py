@@ -17,6 +17,7 @@ Frame = dict[str, Any]
 
 _decode = msgspec.json.Decoder(Frame).decode
 _WORD = re.compile(r"[!-~]{1,256}")
+_MARK = re.compile(r"«(\d+)»")
 _DEPTH = 8
 
 # Strings that stay where they are single words: ids, enumerations, times, names.
@@ -79,6 +80,12 @@ def members(data: str | bytes) -> Frame | None:
 def mark(length: int) -> str:
     """Returns what stands in the place of so many bytes."""
     return f"«{length}»"
+
+
+def length(marked: str) -> int:
+    """Returns how many bytes a text had, by what stands in its place."""
+    found = _MARK.fullmatch(marked)
+    return int(found[1]) if found else len(marked.encode())
 
 
 def _object(members: Frame, depth: int) -> Frame:
