@@ -40,6 +40,15 @@ class Chat:
         return self._conversation.view
 
     @property
+    def server_tools(self) -> tuple[str, ...]:
+        """Names of the tools that the server runs itself, as it said at the opening.
+
+        A `Config` may list them without `parameters`. Empty too for who may not
+        configure the conversation.
+        """
+        return self._conversation.server_tools
+
+    @property
     def cursor(self) -> Cursor | None:
         """Where it stands: epoch and last number; None before the first open."""
         return self._session.machine.cursor(self.conversation)

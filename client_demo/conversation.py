@@ -26,11 +26,13 @@ class Conversation:
     Attributes:
         name: The conversation's id.
         view: What there is of it; another object after a reset.
+        server_tools: Names of tools that the server offers to run in it.
     """
 
     def __init__(self, name: str) -> None:
         self.name = name
         self.view = ConversationView(conversation=name)
+        self.server_tools: tuple[str, ...] = ()
         self._caught_up = anyio.Event()
         self._error: ClientError | None = None
         self._sends: dict[str, TurnFeed] = {}
@@ -49,6 +51,7 @@ class Conversation:
     def opened(self, reply: Reply) -> None:
         """Takes the verdict of the first open: where the events begin."""
         self.view.last = (reply.oldest or 1) - 1
+        self.server_tools = tuple(reply.server_tools or ())
 
     def await_turn(self, feed: TurnFeed) -> None:
         """Adds a reader whose send is on its way."""

@@ -52,6 +52,11 @@ class Chat:
         return self._portal.call(lambda: deepcopy(self._chat.view))
 
     @property
+    def server_tools(self) -> tuple[str, ...]:
+        """Names of the tools that the server runs itself; see the async one."""
+        return self._chat.server_tools
+
+    @property
     def cursor(self) -> Cursor | None:
         """Where it stands: epoch and last number; None before the first open."""
         return self._portal.call(lambda: self._chat.cursor)

@@ -296,6 +296,20 @@ async def test_a_log_whose_beginning_is_gone_is_folded_from_there(
         assert chat.view.turns[2].text == "the end"
 
 
+async def test_the_tools_that_the_server_offers_are_told(server: Double) -> None:
+    async def verdict(peer: Any, frame: dict[str, Any]) -> None:
+        named = {"server_tools": ["stock"]} if frame["conversation"] == "c" else {}
+        await peer.reply(
+            frame, "created", conversation=frame["conversation"], epoch="e1", **named
+        )
+        await peer.send(type="caught_up", conversation=frame["conversation"], seq=0)
+
+    server.open = verdict  # pyright: ignore[reportAttributeAccessIssue]
+    async with connect(server.url) as client:
+        assert (await client.open("c")).server_tools == ("stock",)
+        assert (await client.open("d")).server_tools == ()
+
+
 async def test_settings_of_an_existing_conversation_are_changed_where_they_differ(
     server: Double,
 ) -> None:
