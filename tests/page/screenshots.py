@@ -17,7 +17,7 @@ import orjson
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 IMAGES = Path(__file__).parents[2] / "docs" / "images"
-DESKTOP = {"width": 1180, "height": 760}
+DESKTOP = {"width": 1080, "height": 700}
 PHONE = {"width": 390, "height": 780}
 QUICK = "demo/markdown:tokens_per_second=2000"
 SLOW = "demo/long:tokens=400,tokens_per_second=60"
@@ -60,8 +60,11 @@ class Visit:
             self.ended()
 
     def ended(self) -> None:
-        expect(self.page.locator("#stop")).to_be_visible()
-        expect(self.page.locator("#stop")).to_be_hidden(timeout=30_000)
+        """Waits until every message has an answer, and every answer has ended."""
+        self.page.wait_for_function(
+            """() => document.getElementById('stop').hidden
+              && document.querySelector('.turn:last-of-type .ending') !== null"""
+        )
 
     def take(self, name: str) -> None:
         self.page.evaluate(
@@ -76,7 +79,6 @@ def visit(
 ) -> Iterator[Visit]:
     with browser.new_context(
         viewport={"width": size["width"], "height": size["height"]},
-        device_scale_factor=1.5,
         has_touch=size is PHONE,
         timezone_id="Europe/Paris",
     ) as context:
@@ -88,53 +90,53 @@ def visit(
         yield Visit(page, folder)
 
 
-def tell(visit: Visit, name: str) -> None:
-    """A short history, then pictures of its states."""
+def everyday(visit: Visit, name: str) -> None:
+    """A short history, in the middle of an answer."""
     page = visit.page
-    visit.take(f"{name}-empty")
+    new_chat = "document.getElementById('new').click()"
     visit.ask("Something with emoji", model="demo/emoji:tokens_per_second=2000")
-    page.evaluate("document.getElementById('new').click()")
+    page.evaluate(new_chat)
     visit.ask("Why is a cursor enough?", model=SLOW, wait=False)
-    page.evaluate("document.getElementById('new').click()")
+    page.evaluate(new_chat)
     visit.ask("What time is it in Tokyo and in Paris?", model=QUICK)
-    visit.take(f"{name}-tools")
-    visit.ask("And what can I try here?", model=QUICK)
+    visit.ask("What can I try here?", model="demo/markdown", wait=False)
+    page.wait_for_function(
+        """() => [...document.querySelectorAll('.turn')].at(-1)
+          .querySelectorAll('li').length > 1"""
+    )
     visit.take(name)
 
 
-def states(visit: Visit, name: str) -> None:
-    """Pictures of what does not happen every day."""
+def rare(visit: Visit) -> None:
+    """What does not happen every day."""
     page = visit.page
     visit.ask("Tell me something long.", model=SLOW, wait=False)
     page.wait_for_function(
         "() => document.querySelector('.turn .markdown')?.textContent.length > 300"
     )
     page.keyboard.press("Escape")
-    expect(page.locator(".facts")).to_contain_text("stopped in")
-    visit.ask("Think, then change the theme of this page.", model=QUICK, wait=False)
+    expect(page.locator(".facts")).to_contain_text("characters saved")
+    visit.ask("Now change the theme of this page.", model=QUICK, wait=False)
     expect(page.locator(".tool .ask")).to_be_visible()
-    visit.take(f"{name}-stopped-and-asked")
+    visit.take("chat-stopped-and-asking")
     page.get_by_role("button", name="Deny").click()
-    visit_ended = page.locator(".turn .ending")
-    expect(visit_ended).to_have_count(2)
-    expect(visit_ended.last).to_have_text("complete", timeout=20_000)
+    visit.ended()
     page.locator(".message").last.hover()
     page.locator(".edit").last.click()
-    page.locator(".editor textarea").fill("Think about something else.")
-    page.keyboard.press("Enter")
+    page.locator(".editor textarea").fill("Tell me what you think instead.")
+    page.locator(".editor .primary").click()
     expect(page.locator(".versions")).to_contain_text("2/2")
-    expect(page.locator("#stop")).to_be_hidden(timeout=20_000)
-    visit.ask("Which thoughts had you?", model="demo/reasoning:tokens_per_second=2000")
+    visit.ended()
+    visit.ask("And what did you think?", model="demo/reasoning:tokens_per_second=2000")
     page.locator(".reasoning summary").click()
     page.check("#numbers")
-    visit.take(f"{name}-versions-and-numbers")
     page.click("#drop")
     page.fill("#input", "Written into a tunnel")
     page.keyboard.press("Enter")
     expect(page.locator(".unsent .note")).to_be_visible()
-    visit.take(f"{name}-offline")
-    page.click("#keys")
-    visit.take(f"{name}-keys")
+    visit.take("chat-offline")
+    page.get_by_role("button", name="Earlier version").hover()
+    visit.take("chat-versions")
 
 
 def main(arguments: list[str]) -> int:
@@ -151,11 +153,11 @@ def main(arguments: list[str]) -> int:
         )
         for theme in ("light", "dark"):
             with visit(browser, address, folder, size=DESKTOP, theme=theme) as desk:
-                tell(desk, f"chat-{theme}")
+                everyday(desk, f"chat-{theme}")
             with visit(browser, address, folder, size=PHONE, theme=theme) as phone:
-                tell(phone, f"chat-phone-{theme}")
+                everyday(phone, f"chat-phone-{theme}")
         with visit(browser, address, folder, size=DESKTOP, theme="light") as desk:
-            states(desk, "chat")
+            rare(desk)
         browser.close()
     return 0
 

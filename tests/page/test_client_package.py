@@ -112,3 +112,11 @@ def test_the_package_names_files_that_are_there() -> None:
     for target in package["exports"].values():
         named += target.values() if isinstance(target, dict) else [target]
     assert all((WEB / name).is_file() for name in named), named
+
+
+def test_the_page_of_the_docs_lists_all_keys() -> None:
+    docs = (WEB.parents[1] / "docs" / "how-to" / "chat-page.md").read_text()
+    source = (WEB / "page" / "page.js").read_text()
+    keys = re.findall(r'key: "(.)", says', source)
+    assert len(keys) > 5
+    assert [key for key in keys if f"Alt Shift {key}" not in docs] == []
