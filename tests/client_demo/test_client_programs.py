@@ -4,6 +4,7 @@ import os
 import signal
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import anyio
@@ -177,6 +178,8 @@ def test_usage_errors_exit_with_2() -> None:
         ["ask", ""],
         ["ask", "-", "-"],
         ["chat", "--tools", "tools.txt"],
+        ["agent"],
+        ["agent", "look", "--folder", "no-such-folder"],
         ["ask", "--nonsense"],
         ["load", "--conversations", "0"],
         ["fly"],
@@ -200,3 +203,18 @@ def test_prompts_are_joined_with_standard_input(
         ran = CliRunner().invoke(app, ["ask", *parts, *options], input="text")
         assert ran.exit_code == 0, ran.output
     assert asked == ["Sum up:\n\ntext", "text", "text", "a\n\nb"]
+
+
+def test_an_agent_is_given_its_folder(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    given: dict[str, Any] = {}
+
+    async def record(task: str, **members: Any) -> int:
+        given.update(members, task=task)
+        return 3
+
+    monkeypatch.setattr("client_demo.agent_terminal.run", record)
+    command = ["agent", "look", "--folder", str(tmp_path), "--model", "m"]
+    assert CliRunner().invoke(app, command).exit_code == 3
+    assert (given["task"], given["folder"], given["model"]) == ("look", tmp_path, "m")
