@@ -7,7 +7,7 @@ import pytest
 import structlog
 from blockbuster import blockbuster_ctx
 
-OPTIONAL_PARTS = {"browser", "nginx", "node", "real_model"}
+OPTIONAL_PARTS = {"browser", "caddy", "nginx", "node", "real_model"}
 
 
 @pytest.fixture(scope="session")

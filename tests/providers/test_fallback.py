@@ -1,6 +1,5 @@
 """A chain of upstreams, in virtual time: who is asked, when, and what goes through."""
 
-from collections.abc import Sequence
 from typing import Any
 
 import anyio
@@ -10,9 +9,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.fakes.clocks import virtual_time  # noqa: F401 - a fixture
-from tests.fakes.scripted import ScriptedProvider, Step, says
-from tests.providers.upstream_rig import request
-from wsserver.engine.breaker import Breaker, BreakerPolicy
+from tests.fakes.scripted import Step, says
+from tests.providers.chain import (
+    FAILED,
+    FILTERED,
+    FORBIDDEN,
+    FULL,
+    SECONDS,
+    STOP,
+    WRONG,
+    Chain,
+)
 from wsserver.engine.model import (
     Answering,
     CallFragment,
@@ -25,82 +32,6 @@ from wsserver.engine.model import (
     UpstreamError,
 )
 from wsserver.providers.fallback import LONGEST_WAIT_SECONDS, Candidate, Fallback
-
-FULL = Failure(code="upstream_unavailable", message="full", retryable=True)
-FORBIDDEN = Failure(code="upstream_auth", message="no", retryable=False)
-WRONG = Failure(code="upstream_error", message="bad request", retryable=False)
-FILTERED = Failure(code="content_filter", message="not that", retryable=False)
-STOP = Finished(reason="stop")
-FAILED = Finished(reason="error", failure=FULL)
-SECONDS = 20.0
-
-
-class Counted:
-    """Metrics as lists."""
-
-    def __init__(self) -> None:
-        self.retries: list[tuple[str, str]] = []
-        self.fallbacks: list[tuple[str, str, str]] = []
-
-    def upstream_retry(self, model: str, code: str) -> None:
-        self.retries.append((model, code))
-
-    def fallback(self, model: str, to: str, code: str) -> None:
-        self.fallbacks.append((model, to, code))
-
-
-class Chain:
-    """A chain of scripted upstreams named `a`, `b`, ..."""
-
-    def __init__(self, *scripts: Sequence[Sequence[Step]], **policy: Any) -> None:
-        self.upstreams = [ScriptedProvider(*one) for one in scripts]
-        self.breakers = [Breaker(BreakerPolicy(**policy)) for _ in scripts]
-        self.counted = Counted()
-        self.got: list[ModelEvent] = []
-        self.batches = 0
-        self.provider = Fallback(
-            [
-                Candidate(
-                    name="abc"[n],
-                    provider=upstream,
-                    model=f"{'abc'[n]} there",
-                    first_token_seconds=SECONDS,
-                    breaker=self.breakers[n],
-                )
-                for n, upstream in enumerate(self.upstreams)
-            ],
-            metrics=self.counted,
-            jitter=lambda: 0.5,
-        )
-
-    async def call(self) -> list[ModelEvent]:
-        """Makes a model call; returns what came of it but for `Answering`."""
-        self.got = []
-        with anyio.fail_after(10_000):
-            async with self.provider.stream(request(model="ours")) as stream:
-                await stream.pump(self._take)
-        assert [up.open_calls for up in self.upstreams] == [0] * len(self.upstreams)
-        return [event for event in self.got if not isinstance(event, Answering)]
-
-    def _take(self, events: Sequence[ModelEvent]) -> None:
-        self.batches += 1
-        self.got += events
-
-    async def failure(self) -> Failure:
-        with pytest.raises(UpstreamError) as caught:
-            await self.call()
-        return caught.value.failure
-
-    @property
-    def who(self) -> tuple[str, str | None]:
-        """Who answered and why; it is said first and once."""
-        (said,) = [event for event in self.got if isinstance(event, Answering)]
-        assert self.got[0] is said
-        return said.model, said.code
-
-    @property
-    def asked(self) -> list[int]:
-        return [len(upstream.requests) for upstream in self.upstreams]
 
 
 async def test_the_first_answers_and_nobody_else_is_asked() -> None:
@@ -272,100 +203,6 @@ async def test_the_whole_takes_no_longer_than_its_parts() -> None:
     assert failure.code == "upstream_timeout"
     assert chain.provider.first_token_seconds == 3 * SECONDS
     assert anyio.current_time() - began == pytest.approx(3 * SECONDS, abs=0.01)
-
-
-async def test_one_that_keeps_failing_is_passed_over_then_tried() -> None:
-    chain = Chain([[FORBIDDEN]], [says("hi")], failures=2, open_seconds=5)
-    for _ in range(4):
-        await chain.call()
-    assert chain.asked == [2, 4]
-    assert chain.who == ("b", "upstream_unavailable")
-    assert chain.counted.fallbacks[-1] == ("a", "b", "upstream_unavailable")
-    await anyio.sleep(5)
-    await chain.call()
-    assert chain.asked == [3, 5]
-    assert chain.who == ("b", "upstream_auth")
-    await anyio.sleep(5)
-    chain.upstreams[0].scripts.append(says("well"))
-    chain.upstreams[0].requests.extend([request()] * 9)  # on to the last script
-    assert (await chain.call())[0] == Text("well")
-    assert chain.breakers[0].state(anyio.current_time()) == "closed"
-
-
-@pytest.mark.parametrize("script", [[WRONG], [FILTERED]])
-async def test_what_is_wrong_with_a_request_is_not_the_upstreams_fault(
-    script: list[Step],
-) -> None:
-    chain = Chain([script], [says("hi")], failures=1)
-    for _ in range(3):
-        try:
-            await chain.call()
-        except UpstreamError:
-            assert script == [FILTERED]
-    assert chain.asked[0] == 3
-
-
-async def test_where_all_are_passed_over_it_is_said_when_to_come_again() -> None:
-    chain = Chain([[FORBIDDEN]], [[FULL]], failures=1, open_seconds=5)
-    await chain.failure()
-    asked = chain.asked
-    await anyio.sleep(3)
-    failure = await chain.failure()
-    assert chain.asked == asked
-    assert (failure.code, failure.retryable) == ("upstream_unavailable", True)
-    assert failure.retry_after_s is not None
-    # The first one failed a little earlier than the second.
-    assert 1.0 < failure.retry_after_s <= 2.0
-
-
-@pytest.mark.parametrize(
-    "script", [[9999.0], [[], 9999.0], [FULL], [[Text("x")], 9999.0]]
-)
-async def test_a_call_that_is_cancelled_closes_what_is_open_and_blames_nobody(
-    script: list[Step],
-) -> None:
-    chain = Chain([script], [[9999.0]], failures=1)
-    for after in (0.1, 0.8, SECONDS - 1):
-        with anyio.move_on_after(after):
-            await chain.call()
-        assert [up.open_calls for up in chain.upstreams] == [0, 0]
-        assert chain.breakers[1].state(anyio.current_time()) == "closed"
-
-
-async def test_a_probe_that_is_cancelled_is_made_again() -> None:
-    chain = Chain(
-        [[FORBIDDEN], [9999.0], says("well")], [says("hi")], failures=1, open_seconds=5
-    )
-    await chain.call()
-    await anyio.sleep(5)
-    with anyio.move_on_after(1):
-        await chain.call()
-    assert (await chain.call())[0] == Text("well")
-
-
-async def test_the_probes_first_token_lets_others_in() -> None:
-    chain = Chain(
-        [[FORBIDDEN], [[Text("s")], 50.0, [STOP]], says("well")],
-        [says("hi")],
-        failures=1,
-        open_seconds=5,
-    )
-    await chain.call()
-    await anyio.sleep(5)
-    async with anyio.create_task_group() as tasks:
-
-        async def probe() -> None:
-            with anyio.fail_after(100):
-                async with chain.provider.stream(request()) as stream:
-                    await stream.pump(lambda _: None)
-
-        tasks.start_soon(probe)
-        await anyio.sleep(1)
-        chain.got = []
-        async with chain.provider.stream(request()) as stream:
-            await stream.pump(chain.got.extend)
-        assert chain.who == ("a", None)
-        tasks.cancel_scope.cancel()
 
 
 class Late:

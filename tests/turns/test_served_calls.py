@@ -1,116 +1,35 @@
 """Calls that the server runs itself: settled once, cut to size, cancelled in time."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import anyio
-import msgspec
-import orjson
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from protocol.commands import Configure, Interrupt, Send, ToolProgress, ToolResult
 from protocol.content import Config, Tool
-from protocol.events import ToolCallEvent, ToolResultEvent
-from tests.fakes.rig import ALICE, FakeViewer, Rig, done, events, rig
+from protocol.events import ToolCallEvent
+from tests.fakes.rig import ALICE, FakeViewer, done, events, rig
 from tests.fakes.scripted import ScriptedProvider, says
 from tests.fakes.strict_messages import find_fault
+from tests.turns.served import (
+    ADD,
+    FakeTools,
+    begun,
+    calling,
+    gives,
+    hangs,
+    named,
+    raises,
+    results,
+)
 from wsserver.engine.limits import TurnLimits
-from wsserver.engine.model import Call, Finished
-from wsserver.engine.server_tools import ToolContext, ToolError
+from wsserver.engine.server_tools import ToolContext
 from wsserver.engine.tools import ToolTimes
 from wsserver.log.store import Write
 from wsserver.stores.memory import MemoryStore
-from wsserver.turns.conversation import Conversation
-from wsserver.turns.served_calls import fitted
 from wsserver.turns.services import ConversationLimits
-
-Run = Callable[[Any, ToolContext], Awaitable[Any]]
-ADD = {
-    "type": "object",
-    "properties": {"a": {"type": "integer"}},
-    "required": ["a"],
-    "additionalProperties": False,
-}
-
-
-class FakeTools:
-    """Tools that are functions of a test."""
-
-    def __init__(self, **tools: Run) -> None:
-        self.runs = tools
-        self.tools = {
-            name: Tool(name=name, description=f"It is {name}.") for name in tools
-        }
-        self.defaults: list[str] = []
-        self.calls: list[tuple[str, Any]] = []
-
-    def find(self, name: str) -> Tool | None:
-        return self.tools.get(name)
-
-    def names(self) -> list[str]:
-        return list(self.tools)
-
-    def default(self) -> list[Tool]:
-        return [self.tools[name] for name in self.defaults]
-
-    async def run(self, name: str, arguments: Any, context: ToolContext) -> Any:
-        self.calls.append((name, arguments))
-        return await self.runs[name](arguments, context)
-
-
-def gives(output: Any) -> Run:
-    async def run(arguments: Any, context: ToolContext) -> Any:
-        del arguments, context
-        return output
-
-    return run
-
-
-def raises(error: BaseException) -> Run:
-    async def run(arguments: Any, context: ToolContext) -> Any:
-        raise error
-
-    return run
-
-
-async def hangs(arguments: Any, context: ToolContext) -> Any:
-    await anyio.sleep_forever()
-
-
-def calling(*names: str, arguments: str = "{}") -> list[Any]:
-    made = [
-        Call(upstream_id=f"up{n}", name=name, arguments=arguments, valid=True)
-        for n, name in enumerate(names)
-    ]
-    return [[Finished(reason="tool_calls", calls=tuple(made))]]
-
-
-async def begun(
-    r: Rig, tools: FakeTools, *listed: Tool, handles: tuple[str, ...] = ()
-) -> tuple[Conversation, FakeViewer]:
-    """Has a conversation with these tools opened, and a message sent."""
-    r.services.server_tools = tools
-    conversation = await r.conversation()
-    viewer = FakeViewer(conversation, "c1", *handles)
-    conversation.attach(viewer)
-    if listed:
-        config = Config(tools=list(listed))
-        change = Configure(id="k", conversation="c", config=config)
-        conversation.apply(change, ALICE, viewer)
-    conversation.apply(Send(id="s", conversation="c", content="hi"), ALICE, viewer)
-    return conversation, viewer
-
-
-async def results(conversation: Conversation) -> list[ToolResultEvent]:
-    found = await events(conversation)
-    return [event for event in found if isinstance(event, ToolResultEvent)]
-
-
-def named(*names: str) -> list[Tool]:
-    return [Tool(name=name) for name in names]
 
 
 async def test_a_call_is_told_run_and_answered() -> None:
@@ -211,133 +130,6 @@ async def test_arguments_that_do_not_fit_the_servers_schema_are_never_run() -> N
         await done(conversation)
         assert [result.status for result in await results(conversation)] == ["invalid"]
     assert tools.calls == []
-
-
-async def test_t08_a_failing_call_leaves_the_others_their_results() -> None:
-    tools = FakeTools(
-        a=gives("one"), b=raises(ToolError("no such city")), c=gives("three")
-    )
-    provider = ScriptedProvider(calling("a", "b", "c"), says("ok"))
-    async with rig(provider) as r:
-        conversation, _ = await begun(r, tools, *named("a", "b", "c"))
-        await done(conversation)
-        log = await events(conversation)
-        made = [event.call for event in log if isinstance(event, ToolCallEvent)]
-        by_call = {e.call: e for e in log if isinstance(e, ToolResultEvent)}
-        assert len(by_call) == 3
-        assert [by_call[call].status for call in made] == ["ok", "error", "ok"]
-        told = [m["content"] for m in provider.requests[1].messages[-3:]]
-        assert told == ["one", "no such city", "three"]
-
-
-@pytest.mark.parametrize(
-    ("error", "said"),
-    [
-        (ToolError(""), "The tool failed without saying why."),
-        (ValueError(), "The tool failed without saying why."),
-        (ValueError("no such city"), "no such city"),
-        (
-            ExceptionGroup("two things", [ValueError("x")]),
-            "two things (1 sub-exception)",
-        ),
-        (ToolError("half \ud83d"), "half ?"),
-    ],
-    ids=repr,
-)
-async def test_t09_an_error_has_its_call_and_a_text(
-    error: Exception, said: str
-) -> None:
-    provider = ScriptedProvider(calling("bad"), says("ok"))
-    async with rig(provider) as r:
-        conversation, _ = await begun(r, FakeTools(bad=raises(error)), *named("bad"))
-        assert (await done(conversation)).status == "completed"
-        (result,) = await results(conversation)
-        assert (result.status, result.output) == ("error", said)
-        assert result.call in [
-            e.call for e in await events(conversation) if isinstance(e, ToolCallEvent)
-        ]
-
-
-@pytest.mark.parametrize(
-    ("output", "told"),
-    [
-        ("text", "text"),
-        (7, "7"),
-        (None, "null"),
-        ([1, "a"], '[1,"a"]'),
-        ({"a": True}, '{"a":true}'),
-        (2**70, str(2**70)),
-        ("", "(no output)"),
-    ],
-    ids=repr,
-)
-async def test_t12_any_json_reaches_the_model_as_text(output: Any, told: str) -> None:
-    provider = ScriptedProvider(calling("tool"), says("ok"))
-    async with rig(provider) as r:
-        tools = FakeTools(tool=gives(output))
-        conversation, _ = await begun(r, tools, *named("tool"))
-        await done(conversation)
-        (result,) = await results(conversation)
-        assert (result.status, result.output) == ("ok", output)
-        assert provider.requests[1].messages[-1]["content"] == told
-
-
-@pytest.mark.parametrize(
-    "output", [object(), {"a": {None: 1}}, {"a": "\ud800"}], ids=["o", "key", "half"]
-)
-async def test_t10_what_is_no_json_becomes_an_error(output: Any) -> None:
-    provider = ScriptedProvider(calling("tool"), says("ok"))
-    async with rig(provider) as r:
-        tools = FakeTools(tool=gives(output))
-        conversation, _ = await begun(r, tools, *named("tool"))
-        assert (await done(conversation)).status == "completed"
-        (result,) = await results(conversation)
-        assert result.status == "error"
-        assert "can't be written as JSON" in result.output
-        assert "0x" not in result.output
-
-
-async def test_t06_a_huge_output_is_cut_with_a_notice() -> None:
-    text = "abc\n" * 500_000
-    provider = ScriptedProvider(calling("tool"), says("ok"))
-    async with rig(provider) as r:
-        tools = FakeTools(tool=gives(text))
-        conversation, _ = await begun(r, tools, *named("tool"))
-        assert (await done(conversation)).status == "completed"
-        (result,) = await results(conversation)
-        limit = r.services.limits.tool_output_bytes
-        assert result.status == "ok"
-        assert limit - 20 <= len(orjson.dumps(result.output)) <= limit
-        assert result.output.endswith(f"of its {len(text)} characters.]")
-        told = provider.requests[1].messages[-1]["content"]
-        assert told == result.output
-
-
-@given(
-    st.one_of(
-        st.text(max_size=400),
-        st.lists(st.text(max_size=20), max_size=30),
-        st.dictionaries(st.text(max_size=9), st.floats(), max_size=30),
-    ),
-    st.integers(150, 500),
-)
-def test_an_output_fits_or_is_cut(output: Any, limit: int) -> None:
-    status, shown = fitted(output, limit)
-    assert status in ("ok", "error")
-    if status == "ok":
-        assert len(msgspec.json.encode(shown)) <= limit
-    if isinstance(output, str) and len(msgspec.json.encode(shown)) < limit - 120:
-        assert shown == output.encode(errors="replace").decode()
-
-
-def test_an_output_that_is_nested_too_deep_is_an_error() -> None:
-    output: list[Any] = []
-    for _ in range(100):
-        output = [output]
-    assert fitted(output, 1000)[0] == "error"
-    for _ in range(100_000):
-        output = [output]
-    assert fitted(output, 1000)[0] == "error"
 
 
 async def test_an_interrupt_cancels_the_call_and_its_task() -> None:

@@ -1,7 +1,4 @@
-"""The server behind Caddy, with the configuration that the docs give.
-
-Where there is no Caddy this is skipped, in CI too: it is not among what CI installs.
-"""
+"""The server behind Caddy, with the configuration that the docs give."""
 
 import http.client
 import os
@@ -17,6 +14,8 @@ import pytest
 
 from tests.fakes.server import ServerProcess, server
 from tests.fakes.wire import Copy, wire
+
+pytestmark = pytest.mark.caddy
 
 CADDYFILE = Path(__file__).parents[2] / "docs" / "how-to" / "Caddyfile"
 KEY = "SECRET123-and-some-more"

@@ -1,0 +1,124 @@
+// How the client keeps its connection: closes, waits, silence.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { setUp, greet, online, opened, message } from "./online.mjs";
+
+test("closes are obeyed", () => {
+  for (const code of [1000, 1003, 1007, 4400, 4401, 4403, 4406, 4408]) {
+    const { socket, clock, network, client } = online();
+    socket.cut(code);
+    assert.equal(client.status.state, "stopped", `${code}`);
+    assert.equal(client.status.code, code);
+    clock.pass(3_600_000);
+    assert.equal(network.sockets.length, 1, `${code}`);
+  }
+  for (const code of [1001, 1006, 1009, 1011, 1012, 1013, 4508, 4513, 4529]) {
+    const { socket, clock, network } = online();
+    socket.cut(code);
+    clock.pass(999);
+    assert.equal(network.sockets.length, 1, `${code}`);
+    clock.pass(1);
+    assert.equal(network.sockets.length, 2, `${code}`);
+  }
+  const { socket, clock, network } = online();
+  socket.cut(4601);
+  clock.pass(0);
+  assert.equal(network.sockets.length, 2);
+});
+
+test("a goaway's wait is the least after the close, with jitter on top", () => {
+  const { socket, clock, network } = online();
+  socket.deliver({ type: "goaway", deadline_ms: 10_000, reconnect_after_ms: 5_000, reason: "restart" });
+  clock.pass(10_000);
+  socket.cut(1012);
+  clock.pass(5_999);
+  assert.equal(network.sockets.length, 1);
+  clock.pass(1);
+  assert.equal(network.sockets.length, 2);
+});
+
+test("waits double to a cap, and start over only after a stable time", () => {
+  const { client, clock, network } = setUp();
+  client.start();
+  const waits = () => {
+    network.socket.cut();
+    const [wait] = clock.waits;
+    clock.pass(wait);
+    return wait;
+  };
+  assert.deepEqual(Array.from({ length: 7 }, waits), [1, 2, 4, 8, 15, 15, 15].map((s) => s * 1_000));
+  greet({ network });
+  clock.pass(29_000);
+  assert.equal(waits(), 15_000);
+  greet({ network });
+  for (let i = 0; i < 31; i += 1) {
+    clock.pass(1_000);
+    network.socket.deliver({ type: "ping", t: i, heads: {} });
+  }
+  assert.equal(waits(), 1_000);
+});
+
+test("a server that does not welcome is given up", () => {
+  const { client, clock, network } = setUp();
+  client.start();
+  network.socket.accept();
+  clock.pass(10_000);
+  assert.equal(network.socket.closedBy, "client");
+  assert.equal(client.status.state, "waiting");
+});
+
+test("silence is asked about, and only a dead socket is dropped", () => {
+  const { socket, clock, client } = online();
+  const pong = () => socket.deliver({ type: "pong", t: socket.last("ping").t, server_time: "" });
+  for (let i = 0; i < 20; i += 1) {
+    clock.pass(20_000);
+    pong();
+  }
+  assert.equal(socket.closedBy, null);
+  assert.equal(client.status.rttMs, 0);
+  clock.pass(75_000);
+  assert.equal(socket.closedBy, "client");
+});
+
+test("a hidden page makes no verdict; a visible one asks once", () => {
+  let hidden = true;
+  const { socket, clock, client } = online({ hidden: () => hidden });
+  clock.pass(5 * 60_000);
+  assert.equal(socket.closedBy, null);
+  hidden = false;
+  const pings = socket.sent.length;
+  client.wake();
+  assert.equal(socket.sent.length, pings + 1);
+  clock.pass(1);
+  socket.deliver({ type: "pong", t: socket.last("ping").t, server_time: "" });
+  clock.pass(5_000);
+  assert.equal(socket.closedBy, null);
+});
+
+test("wake ends a wait", () => {
+  const { socket, client, network } = online();
+  socket.cut();
+  client.wake();
+  assert.equal(network.sockets.length, 2);
+});
+
+test("drop cuts the socket and comes back after the time it was told", () => {
+  const { client, clock, network } = opened();
+  client.drop(1_500);
+  assert.equal(client.status.state, "waiting");
+  clock.pass(2_499);
+  assert.equal(network.sockets.length, 1);
+  clock.pass(1);
+  assert.equal(network.sockets.length, 2);
+});
+
+test("frames of a socket that was given up are void", () => {
+  const { client, socket, conversation } = opened();
+  client.drop();
+  socket.deliver(message(1));
+  socket.onclose({ code: 4401 });
+  assert.equal(conversation.fold.items.length, 0);
+  assert.equal(client.status.state, "waiting");
+});
