@@ -150,6 +150,20 @@ async def test_only_text_is_gathered_and_only_the_newest() -> None:
         assert sent.texts == ["ab", "c", "d"]
 
 
+async def test_what_is_no_text_keeps_to_the_window() -> None:
+    journal = Journal(Disk())
+    for _ in range(20):
+        journal.log.append(ConfigEvent, config=Config(instructions="x" * 400))
+    await journal.commit()
+    async with desk() as d:
+        view = d.view(journal, max_delay_seconds=DELAY, window_bytes=1024)
+        await settle()
+        assert numbers(d.got()) == [1, 2, 3]
+        view.ack(3)
+        await settle()
+        assert numbers(d.got()) == [4, 5, 6]
+
+
 async def test_very_much_text_is_not_gathered() -> None:
     journal = Journal(Disk())
     async with desk() as d:

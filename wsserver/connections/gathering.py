@@ -95,7 +95,7 @@ class Gathering:
             return None if entries is None else after
         run, followed = self._run(entries, after)
         if not run:
-            return self._before_text(entries, after)
+            return self._before_text(entries, after, max_bytes)
         return self._of_run(run, after, max_bytes, now, followed=followed)
 
     def _of_run(
@@ -179,13 +179,16 @@ class Gathering:
             size += len(run[-1].body)
         return run, False
 
-    def _before_text(self, entries: Sequence[Entry], after: int) -> int:
-        """Returns the last number before the next text; all else goes at once."""
-        through = after
+    def _before_text(self, entries: Sequence[Entry], after: int, max_bytes: int) -> int:
+        """Returns the last number before the next text, or of enough else."""
+        through, size = after, 0
         for entry in entries:
-            if entry.seq > after and self._is_text(entry):
+            if entry.seq <= after:
+                continue
+            if self._is_text(entry) or size >= max_bytes:
                 break
-            through = max(through, entry.seq)
+            through = entry.seq
+            size += 0 if self._lens.hides(entry) else len(entry.body)
         return through
 
     def _is_text(self, entry: Entry) -> bool:
