@@ -103,8 +103,9 @@ def chat(
 
     Ctrl-C stops an answer, Ctrl-D leaves; /help lists the commands. Conversations
     and lines typed are remembered in the folder wsserver of $XDG_STATE_HOME
-    (~/.local/state). Exits with 0, 1 for no conversation to be had, 2 for wrong
-    usage.
+    (~/.local/state).
+
+    Exits with 0, 1 where the server refused, 2 for wrong usage, 4 for no connection.
     """
     from client_demo.terminal.program import Wanted
     from client_demo.terminal.program import chat as run

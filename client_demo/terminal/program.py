@@ -15,9 +15,15 @@ from msgspec import Struct
 from msgspec.structs import replace
 from rich.console import Console
 
+from client_demo.ask import FAILED, NO_CONNECTION
 from client_demo.client import connect
 from client_demo.control_characters import without_controls
-from client_demo.errors import ClientError, ConversationResetError, StoppedError
+from client_demo.errors import (
+    ClientError,
+    ConversationResetError,
+    NotConnectedError,
+    StoppedError,
+)
 from client_demo.session import Notice
 from client_demo.tasks import task_group
 from client_demo.terminal import slash_commands
@@ -95,7 +101,8 @@ class Terminal:
         """Chats until the input ends or the user leaves.
 
         Returns:
-            The exit code: 0, or 1 where there was no conversation to be had.
+            The exit code: 0, 1 where the server or the memory refused, 4 for no
+            connection.
         """
         memory = ChatMemory(self._folder / MEMORY_FILE, wanted.url)
         try:
@@ -109,9 +116,12 @@ class Terminal:
                 async with task_group() as tasks:
                     tasks.start_soon(self._obey_signals, tasks)
                     await self._converse(desk, self._lines)
+        except NotConnectedError as error:
+            self._screen.warn(str(error))
+            return NO_CONNECTION
         except (ClientError, MemoryFileError) as error:
             self._screen.warn(str(error))
-            return 1
+            return FAILED
         return 0
 
     def noticed(self, notice: Notice) -> None:
@@ -119,7 +129,7 @@ class Terminal:
         match notice:
             case Connected(resumed=True):
                 self._screen.say("connected again")
-            case Disconnected():
+            case Disconnected() if self._lines is not None:
                 self._screen.say(
                     f"connection lost; next attempt in {notice.retry_in_s:.1f} s"
                 )

@@ -160,8 +160,9 @@ async def test_no_server_and_no_memory(tmp_path: Path) -> None:
     async with double() as server:
         pass
     keys = Keys(tmp_path)
-    assert await keys.run(server.url)() == 1
+    assert await keys.run(server.url)() == 4
     assert "no connection" in keys.shown
+    assert "lost" not in keys.shown
     (tmp_path / "chat.json").write_text("?")
     assert await keys.run(server.url)() == 1
     assert "move it away" in keys.shown
