@@ -15,11 +15,15 @@ from wsserver.engine.moments import timestamp
 from wsserver.settings import Settings
 from wsserver.sources import SettingsError
 from wsserver.transports.files import File, load_page
+from wsserver.transports.handshake import Admission
 from wsserver.transports.listener import Handler
 from wsserver.turns.clock import Clock
 
 if TYPE_CHECKING:
     from wsserver.inspector.inspector import Inspector
+
+
+_THIS_MACHINE = Admission(allowed_origins=frozenset(), loopback_only=True)
 
 
 class Inspection:
@@ -28,6 +32,7 @@ class Inspection:
     Attributes:
         handlers: Its WebSocket, by path.
         files: Its page, by path.
+        stricter: Who may come there: this server's own pages, on this machine.
         page: The path of its page; None for none.
     """
 
@@ -35,6 +40,7 @@ class Inspection:
         """Makes as much of it as is wanted."""
         self.handlers: Mapping[str, Handler] = {}
         self.files: Mapping[str, File] = {}
+        self.stricter: Mapping[str, Admission] = {}
         self.page: str | None = None
         self._path = settings.record
         self._inspector: Inspector | None = None
@@ -47,6 +53,7 @@ class Inspection:
             feed = Feed(self._inspector, settings.inspect_ring_bytes)
             self.handlers = {FEED_PATH: feed.serve}
             self.files = load_page("wsserver.inspector", "page", "/inspect/")
+            self.stricter = dict.fromkeys((*self.files, FEED_PATH), _THIS_MACHINE)
             self.page = "inspect"
 
     def tapped(

@@ -109,6 +109,7 @@ class Server:
                 metrics=metrics.render,
             ),
             handlers={CHAT_PATH: self._serve, **inspection.handlers},
+            stricter=inspection.stricter,
             refusing=lambda: "draining" if self.draining else None,
         )
 

@@ -18,8 +18,8 @@ _HEAD = """\
 
 A setting has one name everywhere: as a flag of `wsserver serve` (`--drain-seconds 20`), as a key of
 the TOML file that `--config` or `WSSERVER_CONFIG` names (`drain_seconds = 20`), and as a variable
-(`WSSERVER_DRAIN_SECONDS=20`). Flags win over variables, variables over the file, the file over the
-defaults. `wsserver config show` tells what holds and where it comes from. A value that can't be
+(`WSSERVER_DRAIN_SECONDS=20`). What is true or false is a flag without a value: `--inspect`,
+`--no-inspect`. Flags win over variables, variables over the file, the file over the defaults. `wsserver config show` tells what holds and where it comes from. A value that can't be
 used ends the start with one line and exit code 2.
 
 | setting | default | |

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 import orjson
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from protocol.codec import decode_command, decode_server_frame, encode
@@ -50,6 +50,7 @@ def test_words_go_and_the_rest_stays_a_frame(frame: bytes) -> None:
         assert type(decode_server_frame(data)) is type(decode_server_frame(frame))
 
 
+@settings(max_examples=40, deadline=None)
 @given(st.data())
 def test_a_redacted_log_has_the_same_shape(data: st.DataObject) -> None:
     events = data.draw(logs().flatmap(merged_somehow))

@@ -95,11 +95,14 @@ def test_a_duplicated_command_is_applied_once(start: Any) -> None:
 
 
 def test_strangers_get_no_feed(start: Any) -> None:
-    server = start("--inspect")
-    with pytest.raises(InvalidStatus) as refused:
-        feed(server, origin="https://evil.example")
-    assert refused.value.response.status_code == 403
-    host = {"Host": "rebound.example"}
+    allowed = "https://chat.example"
+    server = start("--inspect", f"--allowed-origins={allowed}")
+    for origin in ("https://evil.example", allowed):
+        with pytest.raises(InvalidStatus) as refused:
+            feed(server, origin=origin)
+        assert refused.value.response.status_code == 403
+    host = {"Host": "chat.example"}
+    assert server.get("/", **host)[0] == 200, "a proxy may show the chat"
     assert server.get("/inspect", **host)[0] == 421
     assert server.get("/inspect/feed", **host)[0] == 421
     assert server.get("/inspect/feed")[0] == 426
@@ -112,6 +115,21 @@ def test_without_the_flag_there_is_no_inspector(start: Any) -> None:
     with pytest.raises(InvalidStatus):
         feed(server)
     assert "inspecting" not in server.log
+
+
+def test_without_the_flag_it_is_not_even_loaded() -> None:
+    program = (
+        "import sys; from wsserver.inspection import Inspection;"
+        "from wsserver.server import serving; from wsserver.settings import Settings;"
+        "from wsserver.turns.clock import Clock; wire = object();"
+        "tapped = Inspection(Settings(), Clock()).tapped('c', wire);"
+        "assert tapped.__enter__() is wire;"
+        "print([name for name in sys.modules if 'inspector' in name])"
+    )
+    run = subprocess.run(  # noqa: S603 - our own program
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    assert run.stdout == "[]\n"
 
 
 def test_a_recording_survives_a_drain(start: Any, tmp_path: Path) -> None:

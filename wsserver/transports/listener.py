@@ -6,6 +6,7 @@ import ssl
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from http import HTTPStatus
+from types import MappingProxyType
 from typing import Any, cast
 
 import structlog
@@ -86,6 +87,7 @@ class Listener:
         site: Site,
         handlers: Mapping[str, Handler],
         refusing: Callable[[], str | None],
+        stricter: Mapping[str, Admission] = MappingProxyType({}),
     ) -> None:
         """Takes its parts; `start` begins.
 
@@ -98,6 +100,7 @@ class Listener:
                 connection ends with it. What it raises is logged, and closes the
                 connection with 1011.
             refusing: Says why new clients are refused; None while they are not.
+            stricter: By path, rules that hold there in the place of `admission`.
         """
         self._endpoint = endpoint
         self._admission = admission
@@ -105,6 +108,7 @@ class Listener:
         self._site = site
         self._handlers = handlers
         self._refusing = refusing
+        self._stricter = stricter
         self._live = set[WebSocket]()
         self._addresses = AddressCounts(endpoint.max_address_connections)
         self._counted: dict[WebSocket, str] = {}
@@ -186,16 +190,17 @@ class Listener:
     ) -> Response | None:
         assert isinstance(connection, WebSocket), "create_connection makes them"
         path = request.path.partition("?")[0]
+        admission = self._stricter.get(path, self._admission)
         try:
             if path not in PROBES:
-                self._admission.check_host(request.headers)
+                admission.check_host(request.headers)
             if path == METRICS_PATH:
                 self._metrics_access.check(connection.remote, request.headers)
             if path not in self._handlers or request.method != "GET":
                 return self._site.answer(request.method, path, request.headers)
             if "Upgrade" not in request.headers:
                 return upgrade_required()
-            self._admission.check_origin(request.headers)
+            admission.check_origin(request.headers)
             address, peer = self._origin(connection, request.headers)
             connection.path = path
             connection.client = read_handshake(request.headers, peer)
