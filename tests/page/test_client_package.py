@@ -106,6 +106,18 @@ def test_the_example_of_the_readme_runs(address: str) -> None:
     assert out.endswith("completed\n")
 
 
+@pytest.mark.node
+def test_sessions_on_the_real_server(address: str) -> None:
+    url = address.replace("http:", "ws:") + "v1/chat"
+    script = Path(__file__).parent / "on_server.mjs"
+    went_well = run_node(
+        f"process.argv[2] = {url!r}; await import({str(script)!r});",
+        "--experimental-websocket",
+        "--no-warnings",
+    )
+    assert len(went_well.splitlines()) == 8
+
+
 def test_the_package_names_files_that_are_there() -> None:
     package = orjson.loads((WEB / "package.json").read_text())
     named = [package["types"]]

@@ -266,6 +266,22 @@ def test_a_refused_send_can_be_sent_again_or_discarded(
     expect(page.locator(".message")).to_have_count(0)
 
 
+def test_a_version_that_can_not_be_made_says_why(
+    page: Page, server: ScriptedServer
+) -> None:
+    server.start(server.ask("hi"))
+    server.event("delta", text="Hello")
+    server.done(text=proof("Hello"))
+    page.get_by_role("button", name="Regenerate").click()
+    expect(page.locator(".ending")).to_have_text("complete")
+    command = server.last("fork")
+    assert (command["through"], command["conversation"]) == (0, server.conversation)
+    error = {"code": "bad_frame", "message": "It is not kept.", "retryable": False}
+    server.reply(command, {"ok": False, "error": error})
+    expect(page.locator("#notice")).to_have_text("It is not kept.")
+    expect(page.locator(".versions")).to_have_count(0)
+
+
 def test_a_token_is_asked_for_when_the_server_wants_one(
     page: Page, server: ScriptedServer
 ) -> None:

@@ -85,6 +85,12 @@ def test_an_edit_can_be_left_and_an_empty_one_is_none(page: Page, address: str) 
     complete(page)
     page.keyboard.press("ArrowUp")
     expect(page.locator(".editor textarea")).to_have_value("As it is")
+    page.fill(".editor textarea", "変換中")
+    page.evaluate(
+        """() => document.querySelector('.editor textarea').dispatchEvent(
+          new KeyboardEvent('keydown', {key: 'Enter', bubbles: true, isComposing: true}))"""
+    )
+    expect(page.locator(".editor textarea")).to_have_value("変換中")
     page.fill(".editor textarea", "  ")
     page.keyboard.press("Enter")
     expect(page.locator(".editor")).to_be_visible()

@@ -18,6 +18,7 @@ import { ending } from "./words.js";
 
 const WINDOW_BYTES = 262_144;
 const ANNOUNCED_LENGTH = 1_000;
+const COMPLAINT_MS = 10_000;
 
 /** Per turn, how many milliseconds a stop took to be answered. */
 const stops = new Map();
@@ -30,6 +31,8 @@ const running = new Map();
 const painted = new Map();
 
 let frame = 0;
+/** What went wrong last with something the user asked for, or null. */
+let complaint = null;
 
 const transcriptRoot = byId("transcript");
 
@@ -139,8 +142,9 @@ async function replace(message, text = message.content) {
     library.send(text);
     return;
   }
+  if (client.status.state !== "online") announce("This goes out when connected.");
   const error = await library.replace(message, text);
-  if (error) announce(error.message, { aloud: true });
+  if (error) complain(error.message);
 }
 
 async function copy(text) {
@@ -172,12 +176,19 @@ function statusChanged() {
   schedule();
 }
 
-function announce(text, { aloud = false } = {}) {
+function announce(text) {
   byId("announcer").replaceChildren(text);
-  if (aloud) {
-    byId("notice").hidden = false;
-    setText(byId("notice"), text);
-  }
+}
+
+/** Says for a while what went wrong. */
+function complain(text) {
+  const mine = { text };
+  complaint = mine;
+  setTimeout(() => {
+    if (complaint === mine) complaint = null;
+    schedule();
+  }, COMPLAINT_MS);
+  schedule();
 }
 
 // --- the screen
@@ -237,8 +248,9 @@ function showEmpty({ fold, sends, caughtUp }) {
 }
 
 function showNotice({ error }) {
-  byId("notice").hidden = error === null;
-  if (error) setText(byId("notice"), error.message);
+  const text = error?.message ?? complaint?.text;
+  byId("notice").hidden = text === undefined;
+  if (text !== undefined) setText(byId("notice"), text);
 }
 
 byId("to-end").addEventListener("click", () => follower.toEnd());
