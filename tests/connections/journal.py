@@ -44,21 +44,28 @@ class Disk(MemoryStore):
         return await super().read(key, after, max_bytes)
 
 
+class CountingLog(ConversationLog):
+    """Knows how often it was read."""
+
+    reads = 0
+
+    def read(self, after: int, max_bytes: int) -> list[Entry] | None:
+        self.reads += 1
+        return super().read(after, max_bytes)
+
+
 class Journal:
     """A log that is committed by hand."""
 
     def __init__(self, disk: Disk, name: str = "c", meta: Meta = NEW) -> None:
         self.disk = disk
-        self.log = ConversationLog(
+        self.log = CountingLog(
             f"s/{name}", meta, disk, lambda _: None, lambda: (b"", False)
         )
-        self.reads = 0
-        self._read = self.log.read
-        self.log.read = self._count_read  # type: ignore[method-assign]
 
-    def _count_read(self, after: int, max_bytes: int) -> list[Entry] | None:
-        self.reads += 1
-        return self._read(after, max_bytes)
+    @property
+    def reads(self) -> int:
+        return self.log.reads
 
     def say(self, *texts: str, kind: str = "delta", turn: int = 1) -> None:
         attrs = b'"call":"k","name":"t",' if kind == "tool_delta" else b""

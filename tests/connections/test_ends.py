@@ -15,6 +15,7 @@ from wsserver.auth.open import LOCAL, OpenAuthority
 from wsserver.connections.connection import Connection
 from wsserver.connections.quotas import Quotas
 from wsserver.connections.transport import Handshake
+from wsserver.log.conversation_log import ConversationLog
 
 
 class Counts:
@@ -280,7 +281,7 @@ async def test_a_defect_in_the_writer_ends_the_connection_as_ours(
         await client.ask("open", conversation="c")
         conversation = r.directory.loaded(LOCAL.key("c"))
         assert conversation is not None
-        monkeypatch.setattr(conversation.log, "read", defect)
+        monkeypatch.setattr(ConversationLog, "read", defect)
         conversation.log.append_text("delta", 1, "x")
         assert (await client.ended())[0] == 1011
         assert conversation._viewers == []

@@ -91,7 +91,8 @@ def replies_before_it_is_stored(patch: pytest.MonkeyPatch) -> None:
 
 
 def shows_before_it_is_stored(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(ConversationLog, "stored", property(lambda log: log.head))
+    stored = property(lambda log: log.head, lambda log, seq: None)
+    patch.setattr(ConversationLog, "stored", stored)
 
 
 def answers_before_it_is_made(patch: pytest.MonkeyPatch) -> None:

@@ -18,6 +18,10 @@ class Lens:
         muted: Turns whose text is not sent.
     """
 
+    __slots__ = (
+        "_frames", "_quoted", "_tool_deltas", "muted",
+    )  # fmt: skip
+
     def __init__(self, quoted: bytes, *, frames: bool, tool_deltas: bool) -> None:
         """Makes a lens.
 

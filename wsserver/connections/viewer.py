@@ -60,6 +60,13 @@ class View:
         wake: What the log calls.
     """
 
+    __slots__ = (
+        "_alarm", "_begun", "_block", "_block_used", "_caught_up_at", "_flush_through",
+        "_gates", "_gathering", "_lens", "_on_deleted", "_on_wake", "_push", "_window",
+        "closed", "connection", "debt", "handles", "log", "position", "principal",
+        "ready", "starved", "wake",
+    )  # fmt: skip
+
     def __init__(
         self,
         *,

@@ -33,6 +33,11 @@ class Writer:
         gates: Control frames that wait for the store.
     """
 
+    __slots__ = (
+        "_control", "_fetch", "_high_water", "_metrics", "_poked", "_ring", "_running",
+        "_start_soon", "_transport", "_waits_for_room", "gates", "lane",
+    )  # fmt: skip
+
     def __init__(
         self,
         transport: Transport,
@@ -63,6 +68,7 @@ class Writer:
         self._metrics = metrics
         self._ring: deque[View] = deque()
         self._poked = False
+        self._control = False  # whether to look for more than the ring holds
         self._running = False
         self._waits_for_room = False
 
@@ -72,10 +78,9 @@ class Writer:
         return bool(self._ring or self.lane.frames or self.gates.due)
 
     def poke(self) -> None:
-        """Wakes the writer; carries nothing."""
-        if not self._poked:
-            self._poked = True
-            self._transport.call_soon(self._take_turn)
+        """Wakes the writer for control frames; carries nothing."""
+        self._control = True
+        self._wake()
 
     def push(self, frame: bytes) -> None:
         """Sends a control frame."""
@@ -90,6 +95,9 @@ class Writer:
     def mark(self, view: View) -> None:
         """Puts a view into the ring; it calls this when it is woken."""
         self._ring.append(view)
+        self._wake()
+
+    def _wake(self) -> None:
         if not self._poked:
             self._poked = True
             self._transport.call_soon(self._take_turn)
@@ -118,8 +126,8 @@ class Writer:
         except BaseException as error:  # noqa: BLE001 - for the connection, not the loop
             self._running = False
             self._start_soon(partial(fail, error))
-        if self._ring or self.lane.frames or self.gates.due:
-            self.poke()
+        if self._ring or self._control:
+            self._wake()
 
     async def _wait_for_room(self) -> None:
         await self._transport.writable()
@@ -138,9 +146,12 @@ class Writer:
         Args:
             room: About how many bytes of events; one conversation's turn at least.
         """
-        if self.gates.due:
-            self.gates.release()
-        out = self.lane.take() if self.lane.frames else []
+        out: list[bytes] = []
+        if self._control:
+            self._control = False
+            if self.gates.due:
+                self.gates.release()
+            out = self.lane.take()
         if self._ring:
             control = len(out)
             numbers = self._take_turns(room, out)
@@ -154,9 +165,9 @@ class Writer:
         Ends early for a reply that waited for one of them to get so far. Returns
         how many numbers their cursors moved.
         """
-        ring, gates, numbers = self._ring, self.gates, 0
+        ring, numbers = self._ring, 0
         room = max(room, 1)
-        while ring and room > 0 and not gates.due:
+        while ring and room > 0 and not self._control:
             view = ring.popleft()
             view.ready = False
             budget = QUANTUM_BYTES - view.debt

@@ -11,15 +11,10 @@ _decode = msgspec.json.Decoder().decode
 
 
 class AnswerCheck:
-    """Gathers the text of one model call, where there is a schema to fit.
-
-    Attributes:
-        gathers: Whether it does.
-    """
+    """Gathers the text of one model call, where there is a schema to fit."""
 
     def __init__(self, schema: dict[str, Any] | None) -> None:
-        """Begins; without a schema everything fits and nothing is gathered."""
-        self.gathers = schema is not None
+        """Begins; without a schema everything fits, and nothing need be added."""
         self._schema = schema
         self._texts: list[str] = []
         self._refused = False

@@ -37,6 +37,11 @@ class Deadlines:
         abandon_at: When nobody has watched for too long.
     """
 
+    __slots__ = (
+        "_ends_at", "_patience", "_tools_since", "_waiting_at", "abandon_at",
+        "active_at", "called_at", "retry_at",
+    )  # fmt: skip
+
     def __init__(self, patience: Patience, now: float) -> None:
         self.called_at = self.active_at = self.retry_at = now
         self.abandon_at = NEVER

@@ -18,6 +18,12 @@ LUMP_TOKEN_MS = 0.1
 class Stopwatch:
     """Collects one turn's times."""
 
+    __slots__ = (
+        "_accepted_at", "_call_first_at", "_call_last_at", "_called_at",
+        "_calls_with_tokens", "_first_at", "_started_at", "_stopped_at", "_streamed",
+        "_tools", "_tools_since", "_upstream_ttft",
+    )  # fmt: skip
+
     def __init__(self, *, accepted_at: float, started_at: float) -> None:
         self._accepted_at = accepted_at
         self._started_at = started_at

@@ -66,6 +66,12 @@ class Turn:
         tools: Its tool calls; results are for `tool_result`.
     """
 
+    __slots__ = (
+        "_answer", "_attempt", "_bytes", "_calls", "_deadlines", "_ending",
+        "_has_schema", "_limits", "_rounds", "_shown", "_tally", "_waiting_since",
+        "_was_cut", "_watch", "calling", "phase", "stopped_in", "tools",
+    )  # fmt: skip
+
     def __init__(
         self,
         *,
@@ -92,6 +98,7 @@ class Turn:
         self._limits = limits
         self.tools = Batch(turn, tools, limits.tool_times, limits.call_bytes)
         self._answer = AnswerCheck(response_schema)
+        self._has_schema = response_schema is not None
         self._watch = Stopwatch(accepted_at=accepted_at, started_at=now)
         self._tally = Tally()
         self._deadlines = Deadlines(limits.patience, now)
@@ -309,7 +316,7 @@ class Turn:
         text = texts[0] if len(texts) == 1 else "".join(texts)
         self._token(len(texts), text, now)
         if kind == "delta":
-            if self._answer.gathers:
+            if self._has_schema:
                 self._answer.add(text)
         elif kind == "refusal":
             self._answer.refuse()

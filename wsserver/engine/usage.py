@@ -20,6 +20,11 @@ class Tally:
         bytes: Of their text.
     """
 
+    __slots__ = (
+        "_cached", "_input", "_open", "_output", "_prompt_bytes", "_reasoning", "bytes",
+        "estimated", "fragments", "model_calls",
+    )  # fmt: skip
+
     def __init__(self) -> None:
         self.model_calls = 0
         self.estimated = False

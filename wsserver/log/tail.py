@@ -26,6 +26,10 @@ class Tail:
         loose: How many entries at the end were never joined.
     """
 
+    __slots__ = (
+        "entries", "floor", "loose",
+    )  # fmt: skip
+
     def __init__(self, floor: int, entries: Sequence[Entry] = ()) -> None:
         self.entries = list(entries)
         self.floor = floor

@@ -33,6 +33,11 @@ class Answer:
         failure: Why the answer ends with an error, whatever else comes.
     """
 
+    __slots__ = (
+        "_calls", "_foreign", "_reasoning", "_refusal", "_text", "_usage", "_word",
+        "failure",
+    )  # fmt: skip
+
     def __init__(self) -> None:
         self._text = Channel(Text)
         self._reasoning = Channel(Reasoning)

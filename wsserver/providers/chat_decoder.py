@@ -43,6 +43,11 @@ class ChatDecoder:
         finished: Whether `Finished` was returned; nothing comes after it.
     """
 
+    __slots__ = (
+        "_answer", "_begun", "_body", "_bom", "_other_type", "_saw_event", "_splitter",
+        "finished",
+    )  # fmt: skip
+
     def __init__(self, *, content_type: str | None) -> None:
         media_type = (content_type or "").partition(";")[0].strip().lower()
         # Whether the answer claims to be something else than an event stream.

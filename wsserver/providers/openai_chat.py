@@ -170,25 +170,23 @@ class OpenAIChat:
 class _Batches:
     """The events of one answer, one batch for each read."""
 
+    __slots__ = (
+        "_body", "_deadline", "_decoder", "_sink",
+    )  # fmt: skip
+
     def __init__(self, body: "UpstreamBody") -> None:
         self._body = body
         self._decoder = ChatDecoder(content_type=body.content_type)
+        self._sink: Callable[[Sequence[ModelEvent]], None] | None = None
         # When what follows an error is not waited for any more.
         self._deadline = math.inf
 
     async def pump(self, sink: Callable[[Sequence[ModelEvent]], None]) -> None:
         """Gives each batch to `sink` where it arrives; returns after the last."""
-        decoder, body = self._decoder, self._body
-
-        def take(data: bytes) -> None:
-            batch = decoder.feed(data)
-            if decoder.finished or decoder.failed:
-                body.stop_pump()
-            sink(batch)
-
+        decoder, self._sink = self._decoder, sink
         aborted = False
         try:
-            await body.pump(take)
+            await self._body.pump(self._take)
         except OSError:
             aborted = True
         if decoder.failed and not aborted:
@@ -196,6 +194,14 @@ class _Batches:
                 sink(batch)
         elif not decoder.finished:
             sink(decoder.close(aborted=aborted))
+
+    def _take(self, data: bytes) -> None:
+        assert self._sink is not None, "it pumps"
+        decoder = self._decoder
+        batch = decoder.feed(data)
+        if decoder.finished or decoder.failed:
+            self._body.stop_pump()
+        self._sink(batch)
 
     def __aiter__(self) -> "_Batches":
         return self

@@ -25,6 +25,10 @@ class EventSplitter:
     lines is none.
     """
 
+    __slots__ = (
+        "_after_cr", "_data", "_line", "_max_event_bytes", "_name", "_too_large",
+    )  # fmt: skip
+
     def __init__(self, *, max_event_bytes: int = MAX_EVENT_BYTES) -> None:
         # The line that no line end has closed yet.
         self._line = bytearray()

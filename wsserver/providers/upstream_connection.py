@@ -29,6 +29,10 @@ class Answer:
         ended: Whether the body is there to its proper end.
     """
 
+    __slots__ = (
+        "ended", "headers", "status",
+    )  # fmt: skip
+
     def __init__(self) -> None:
         self.status = 0
         self.headers: Headers = []
@@ -45,6 +49,12 @@ class UpstreamConnection(asyncio.Protocol):
     Attributes:
         idle_since: When it was last given back, on the event loop's clock.
     """
+
+    __slots__ = (
+        "_answer", "_fault", "_head", "_header_bytes", "_keep", "_loop", "_moved",
+        "_parser", "_sink", "_transport", "_until_close", "_waiting", "_waiting_bytes",
+        "idle_since",
+    )  # fmt: skip
 
     def __init__(self) -> None:
         self.idle_since = 0.0

@@ -46,6 +46,11 @@ class Host(Protocol):
 class TurnRunner:
     """Runs one turn."""
 
+    __slots__ = (
+        "_alarm", "_call", "_call_due", "_changed", "_host", "_looks_at", "_machine",
+        "_phase", "_request_id", "_services", "_target",
+    )  # fmt: skip
+
     def __init__(
         self,
         machine: Turn,

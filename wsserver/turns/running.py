@@ -60,6 +60,12 @@ class RunningTurn:
         keep_through: Up to which number text stays, once it was cut.
     """
 
+    __slots__ = (
+        "_answering", "_ended", "_first_token_counted", "_log", "_machine", "_model",
+        "_request_id", "_runner", "_sends", "_services", "_state", "_target", "_tools",
+        "_usage", "_viewers", "config", "keep_through", "message", "turn",
+    )  # fmt: skip
+
     def __init__(
         self,
         message: Waiting,
