@@ -7,7 +7,7 @@ from typing import Literal
 
 Measure = Literal[
     "connect", "open", "ttft", "upstream_ttft", "gap", "tpot", "turn",
-    "interrupt_reply", "interrupt_done", "resume", "tool", "late",
+    "interrupt_reply", "interrupt_done", "resume", "tool", "late", "lag",
 ]  # fmt: skip
 
 MEASURES: dict[Measure, str] = {
@@ -27,6 +27,7 @@ MEASURES: dict[Measure, str] = {
     "tool": "From the answer to a `tool_request` to its event `tool_result`.",
     "late": "How much later than due a user began, or a time of a loop with"
     " `every_seconds`.",
+    "lag": "How late a timer of this end fires: so much of every time may be its own.",
 }
 
 PERCENTILES = {

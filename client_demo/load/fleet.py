@@ -14,6 +14,7 @@ from client_demo.load.user import Run
 from client_demo.load.worker import Assignment, Tick, Worker
 from client_demo.tasks import task_group
 
+CHILD = ("-m", "client_demo.load.child")
 _LONGEST_LINE = 2**28
 _START_S = 60.0
 
@@ -99,9 +100,7 @@ class Fleet:
         return [found[index] for index in sorted(found)]
 
     async def _start(self, index: int) -> BufferedByteReceiveStream:
-        child = await anyio.open_process(
-            [sys.executable, "-m", "client_demo.load.child"], stderr=None
-        )
+        child = await anyio.open_process([sys.executable, *CHILD], stderr=None)
         self._children.append(child)
         assignment = Assignment(run=self._run, index=index, processes=self._processes)
         assert child.stdin is not None
@@ -112,7 +111,7 @@ class Fleet:
     async def _next(self, output: BufferedByteReceiveStream) -> Message:
         try:
             return _decode(await output.receive_until(b"\n", _LONGEST_LINE))
-        except (anyio.IncompleteRead, anyio.EndOfStream) as error:
+        except (anyio.IncompleteRead, anyio.EndOfStream, msgspec.DecodeError) as error:
             raise FleetError("a process of the load tester died") from error
 
     async def _pass_on_stop(self) -> None:

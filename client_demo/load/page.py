@@ -9,7 +9,8 @@ import msgspec
 from client_demo.load import plots
 from client_demo.load.figures import COUNTED, MEASURES, TOTALS
 from client_demo.load.report import Report, Round
-from client_demo.load.summary import number, spread_percent
+from client_demo.load.spread import spreads
+from client_demo.load.summary import number
 from client_demo.load.tally import PromptTime
 
 _STYLE = Path(__file__).with_name("page.css")
@@ -112,16 +113,12 @@ def _times(overall: Round) -> str:
 
 
 def _rounds(report: Report) -> str:
-    if len(report.rounds) < 2:
+    rows = [
+        [one.name, *map(number, one.values), f"{one.percent:.0f} %"]
+        for one in spreads(report)
+    ]
+    if not rows:
         return ""
-    rows: list[list[str]] = []
-    for measure in report.overall.times:
-        for field in ("p50", "p99"):
-            name = f"{measure}_ms.{field}"
-            values = [one.figures[name] for one in report.rounds if name in one.figures]
-            if len(values) == len(report.rounds):
-                spread = f"{spread_percent(values):.0f} %"
-                rows.append([f"{measure} {field}", *map(number, values), spread])
     names = [f"round {place + 1}" for place in range(len(report.rounds))]
     return "<h2>Rounds</h2>" + _table(["ms", *names, "spread"], rows)
 

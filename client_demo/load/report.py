@@ -16,6 +16,7 @@ Verdict = Literal["fine", "thresholds", "violations"]
 EXIT_CODES: dict[Verdict, int] = {"fine": 0, "thresholds": 1, "violations": 3}
 
 BUSY_PERCENT = 85.0
+LAG_MS = 50.0
 
 
 class Times(Struct, frozen=True, kw_only=True):
@@ -193,6 +194,12 @@ def _notes(overall: Round) -> list[str]:
         notes.append(
             f"A process of the load tester was {figures['cpu.max']:.0f} % busy: the"
             " times may be its own. Use more `--processes`, or another machine."
+        )
+    elif figures.get("lag_ms.p99", 0.0) > LAG_MS:
+        notes.append(
+            f"Timers of the load tester fired up to {figures['lag_ms.p99']:.0f} ms late"
+            " (p99), though it was not busy: others use this machine, and the times"
+            " are theirs too."
         )
     refused = overall.counted["errors"]
     if refused.get("too_many_turns"):

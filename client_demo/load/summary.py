@@ -5,9 +5,9 @@ from rich.table import Table
 
 from client_demo.load.figures import COUNTED, MEASURES
 from client_demo.load.report import Report, Round
+from client_demo.load.spread import spreads
 
 _FIELDS = ("count", "p50", "p90", "p99", "p999", "max")
-_SPREAD = ("p50", "p99")
 _VERDICTS = {
     "fine": "[green]fine[/]: every threshold held, and the oracle found nothing",
     "thresholds": "[red]a threshold is broken[/]",
@@ -47,12 +47,6 @@ def show(report: Report, console: Console) -> None:
     console.print(_VERDICTS[report.verdict], highlight=False)
 
 
-def spread_percent(values: list[float]) -> float:
-    """How far values lie apart: the widest distance by their mean, in percent."""
-    mean = sum(values) / len(values)
-    return 100 * (max(values) - min(values)) / mean if mean else 0.0
-
-
 def _times(overall: Round) -> Table:
     table = Table("ms", *_FIELDS, box=None, header_style="bold")
     for column in table.columns[1:]:
@@ -74,16 +68,10 @@ def _rounds(report: Report) -> Table:
     for place in range(len(report.rounds)):
         table.add_column(f"round {place + 1}", justify="right")
     table.add_column("spread", justify="right")
-    for measure in MEASURES:
-        for field in _SPREAD:
-            values = [one.figures.get(f"{measure}_ms.{field}") for one in report.rounds]
-            present = [value for value in values if value is not None]
-            if len(present) == len(values):
-                table.add_row(
-                    f"{measure} {field}",
-                    *map(number, present),
-                    f"{spread_percent(present):.0f} %",
-                )
+    for spread in spreads(report):
+        table.add_row(
+            spread.name, *map(number, spread.values), f"{spread.percent:.0f} %"
+        )
     return table
 
 

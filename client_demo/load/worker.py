@@ -14,6 +14,7 @@ from client_demo.load.tally import Tally
 from client_demo.load.user import Run, be_user
 
 _TICK_S = 1.0
+_LAG_S = 0.05
 # How long users may go on after Ctrl-C.
 _HURRY_S = 10.0
 
@@ -93,6 +94,7 @@ class Worker:
             self._time.deadline = self._began + long_s
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._ticks)
+            tasks.start_soon(self._lag)
             with self._time:
                 async with anyio.create_task_group() as users:
                     for number in range(
@@ -148,6 +150,12 @@ class Worker:
         with anyio.move_on_after(at_s - self._now_s()):
             await self._stopping.wait()
         return not self._stopping.is_set()
+
+    async def _lag(self) -> None:
+        while True:
+            due = anyio.current_time() + _LAG_S
+            await anyio.sleep_until(due)
+            self.tally.time("lag", anyio.current_time() - due)
 
     async def _ticks(self) -> None:
         used_s, at_s = time.process_time(), self._now_s()

@@ -1,5 +1,6 @@
 """Whole runs against the real server: in front of a bad network, and spoilt on purpose."""
 
+import signal
 from collections.abc import AsyncGenerator, Callable
 from pathlib import Path
 from typing import Any
@@ -260,3 +261,48 @@ async def test_without_a_server_there_is_no_load(
     options = Options(site=Site(url="ws://127.0.0.1:1/v1/chat"))
     assert await run(plan({"steps": CHAT}), options) == 1
     assert "no load: ws://127.0.0.1:1/v1/chat: " in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+async def test_ctrl_c_lets_users_finish_and_reports(
+    server: ServerProcess, tmp_path: Path, processes: int
+) -> None:
+    def interrupt(frame: bytes) -> list[bytes]:
+        signal.raise_signal(signal.SIGINT)
+        return [frame]
+
+    stages = [{"seconds": 0, "users": 2}, {"seconds": 600, "users": 2}]
+    async with spoilt(server.url, once(b"done", 3, interrupt)) as url:
+        code, report = await load(
+            plan({"steps": CHAT}, stages=stages, runs=None), url, tmp_path,
+            processes=processes,
+        )  # fmt: skip
+    assert code == 0
+    assert report.notes[0] == "It was stopped before its end."
+    figures = report.overall.figures
+    assert figures["scripts"] == figures["users"] >= 2
+    assert figures["unfinished"] == 0
+
+
+async def test_who_does_not_finish_in_time_is_counted(
+    server: ServerProcess, tmp_path: Path
+) -> None:
+    steps = [*CHAT[:2], {"do": "wait_for", "seconds": 600}]
+    stages = [{"seconds": 0.2, "users": 2}]
+    _, report = await load(
+        plan({"steps": steps}, stages=stages, runs=None, drain_seconds=0.2),
+        server.url,
+        tmp_path,
+    )
+    assert report.overall.figures["unfinished"] == report.overall.figures["users"]
+    assert "scripts were still running at the end" in report.notes[-1]
+
+
+async def test_a_process_that_dies_is_told(
+    server: ServerProcess, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    monkeypatch.setattr("client_demo.load.fleet.CHILD", ["-c", "print('{')"])
+    options = Options(site=Site(url=server.url), processes=2)
+    assert await run(plan({"steps": CHAT}), options) == 1
+    assert "no load: a process of the load tester died" in capsys.readouterr().err

@@ -12,7 +12,8 @@ from client_demo.load.progress import Progress
 from client_demo.load.quick import quick
 from client_demo.load.report import Finished, Report, report
 from client_demo.load.scenario import Scenario
-from client_demo.load.summary import show, spread_percent
+from client_demo.load.spread import spread_percent
+from client_demo.load.summary import show
 from client_demo.load.tally import PromptTime, Tally
 from client_demo.load.violations import Violation
 from client_demo.load.worker import Tick
@@ -91,6 +92,13 @@ def test_notes_say_what_spoils_the_figures() -> None:
     assert "`max_active_turns`" in notes[2]
     assert notes[3].startswith("1 scripts were still running")
     assert made(finished(busy=85.0)).notes == ["before"]
+
+
+def test_a_machine_that_others_use_is_told() -> None:
+    tally = Tally(lambda: 0.0)
+    tally.time("lag", 0.3)
+    crowded = Finished(counts=[tally.counts()], seconds=1.0)
+    assert "fired up to 300 ms late" in made(crowded).notes[1]
 
 
 def parsed(report: Report) -> Xml.Element:
