@@ -7,6 +7,7 @@ which can still change, is drawn anew, and of it no more than fits the screen.
 from types import TracebackType
 from typing import Self
 
+import anyio
 from markdown_it import MarkdownIt
 from rich.console import Console, ConsoleOptions, Group, RenderResult
 from rich.live import Live
@@ -16,6 +17,7 @@ from rich.text import Text
 
 _parser = MarkdownIt("commonmark").enable("table")
 _FENCES = ("```", "~~~")
+_DRAW_SECONDS = 1 / 12
 
 
 def split_finished(source: str) -> tuple[str, str]:
@@ -48,6 +50,28 @@ def last_lines(block: str, count: int) -> str:
     return "".join(lines[:opening] + lines[-count:])
 
 
+class Trimmed:
+    """Markdown without the empty rows that its first and last block bring along."""
+
+    def __init__(self, source: str) -> None:
+        """Takes what to show."""
+        self._source = source
+
+    def __rich_console__(
+        self, console: Console, options: ConsoleOptions
+    ) -> RenderResult:
+        """Yields the rows, as rich asks for them."""
+        rows = console.render_lines(Markdown(self._source), options, pad=False)
+        shown = [place for place, row in enumerate(rows) if not _is_empty(row)]
+        for row in rows[shown[0] : shown[-1] + 1] if shown else []:
+            yield from row
+            yield Segment.line()
+
+
+def _is_empty(row: list[Segment]) -> bool:
+    return not "".join(segment.text for segment in row).strip()
+
+
 class _Bottom:
     """The last rows of what is drawn, so that it never exceeds the screen."""
 
@@ -65,29 +89,28 @@ class _Bottom:
 
 
 class LiveMarkdown:
-    """Shows text as it comes, in a `with` block.
+    """Shows text as it comes, in a `with` block; `keep_drawn` runs meanwhile.
 
     Attributes:
         status: A line below the text while it grows; empty for none.
     """
 
-    def __init__(self, console: Console, *, refreshes_per_second: int = 12) -> None:
+    def __init__(self, console: Console) -> None:
         """Draws nothing yet.
 
         Args:
             console: Where to draw.
-            refreshes_per_second: How often, however many pieces come; 0 draws
-                only what is finished.
         """
         self.status = ""
+        self._drawn = ("", "")
         self._console = console
         self._open_block = ""
         self._printed = False
         self._live = Live(
             console=console,
             get_renderable=self._render,
-            auto_refresh=refreshes_per_second > 0,
-            refresh_per_second=refreshes_per_second or 1,
+            # Its thread would move the cursor while a block is being printed.
+            auto_refresh=False,
             transient=True,
         )
 
@@ -112,6 +135,19 @@ class LiveMarkdown:
             finished, self._open_block = split_finished(self._open_block)
             self._print(finished)
 
+    async def keep_drawn(self) -> None:
+        """Draws some times a second, however many pieces come, until cancelled."""
+        while True:
+            await anyio.sleep(_DRAW_SECONDS)
+            self.draw()
+
+    def draw(self) -> None:
+        """Draws the open block and the status, if they have changed."""
+        now = (self._open_block, self.status)
+        if now != self._drawn:
+            self._drawn = now
+            self._live.refresh()
+
     def end_block(self) -> None:
         """Prints what is there; more text begins a block of its own."""
         rest, self._open_block = self._open_block, ""
@@ -127,7 +163,7 @@ class LiveMarkdown:
             if self._printed:
                 self._console.print()
             self._printed = True
-            self._console.print(Markdown(source))
+            self._console.print(Trimmed(source), end="")
 
     def _render(self) -> Group:
         rows = max(1, self._console.height - 3)

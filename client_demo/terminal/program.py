@@ -221,8 +221,10 @@ class Terminal:
         try:
             with anyio.CancelScope() as self._following, screen.begin() as live:
                 live.feed(without_controls(so_far))
-                async for event in turn:
-                    screen.show(live, event)
+                async with task_group() as tasks:
+                    tasks.start_soon(live.keep_drawn)
+                    async for event in turn:
+                        screen.show(live, event)
         except ConversationResetError as error:
             screen.say(str(error))
             screen.recall(desk.chat.view.timeline)

@@ -3,11 +3,10 @@
 from collections.abc import Sequence
 
 from rich.console import Console
-from rich.markdown import Markdown
 from rich.text import Text
 
 from client_demo.control_characters import without_controls
-from client_demo.live_markdown import LiveMarkdown
+from client_demo.live_markdown import LiveMarkdown, Trimmed
 from client_demo.terminal.desk import plain
 from protocol.control import Waiting
 from protocol.events import (
@@ -72,7 +71,7 @@ class Screen:
 
     def _markdown(self, source: str) -> None:
         if source.strip():
-            self.console.print(Markdown(without_controls(source)))
+            self.console.print(Trimmed(without_controls(source)), end="")
 
     def begin(self) -> LiveMarkdown:
         """Makes the place of a turn, for a `with` block."""

@@ -2,7 +2,9 @@
 
 import io
 import re
+import threading
 
+import anyio
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -63,7 +65,7 @@ def test_splitting_loses_nothing(blocks: list[str]) -> None:
 def test_grown_it_looks_as_it_does_in_one_piece(step: int) -> None:
     whole, grown = console(), console()
     whole.print(Markdown(DOCUMENT))
-    with LiveMarkdown(grown, refreshes_per_second=0) as live:
+    with LiveMarkdown(grown) as live:
         for start in range(0, len(DOCUMENT), step):
             live.feed(DOCUMENT[start : start + step])
     assert plain(output(grown)) == plain(output(whole))
@@ -71,7 +73,7 @@ def test_grown_it_looks_as_it_does_in_one_piece(step: int) -> None:
 
 def test_a_block_that_is_ended_begins_no_second_time() -> None:
     grown = console()
-    with LiveMarkdown(grown, refreshes_per_second=0) as live:
+    with LiveMarkdown(grown) as live:
         live.feed("before")
         live.end_block()
         grown.print("a tool is called")
@@ -85,7 +87,7 @@ def test_what_is_drawn_anew_fits_the_screen(opening: str) -> None:
     shown = Console(
         file=io.StringIO(), width=60, height=12, force_terminal=True, color_system=None
     )
-    live = LiveMarkdown(shown, refreshes_per_second=0)
+    live = LiveMarkdown(shown)
     with live:
         live.feed(opening + row * 300)
         rows = shown.render_lines(live._render(), shown.options)
@@ -104,7 +106,7 @@ def test_the_end_of_a_block_keeps_what_says_its_kind() -> None:
 def test_the_cost_of_a_piece_does_not_grow_with_the_answer() -> None:
     """C-02, in the terminal: what was finished is not parsed again."""
     grown = console()
-    with LiveMarkdown(grown, refreshes_per_second=0) as live:
+    with LiveMarkdown(grown) as live:
         for number in range(400):
             live.feed(f"Paragraph {number}\n\n")
             assert len(live._open_block) < 40
@@ -119,10 +121,24 @@ def test_a_block_is_never_on_the_screen_twice() -> None:
 
     writes: list[str] = []
     shown = Console(file=Writes(), width=60, height=12, force_terminal=True)
-    with LiveMarkdown(shown, refreshes_per_second=0) as live:
+    with LiveMarkdown(shown) as live:
         live.feed("only once")
-        live._live.refresh()
+        live.draw()
+        live.draw()
+        assert len(writes) == 2, "once at the start, and once for the text"
         writes.clear()
         live.end_block()
         assert len(writes) == 1
         assert writes[0].count("only once") == 1
+
+
+async def test_it_is_drawn_by_no_thread() -> None:
+    """One would move the cursor between a block's first row and its last."""
+    shown = Console(file=io.StringIO(), width=60, height=12, force_terminal=True)
+    before = threading.active_count()
+    with LiveMarkdown(shown) as live:
+        assert threading.active_count() == before
+        live.feed("so far")
+        with anyio.move_on_after(0.5):
+            await live.keep_drawn()
+        assert "so far" in output(shown)
