@@ -13,6 +13,7 @@ import structlog
 
 from wsserver.log.conversation_log import ConversationLog
 from wsserver.log.store import MisfitError, Store, StoreError, Write
+from wsserver.log.wakeup import Wakeup
 
 log = structlog.get_logger(__name__)
 
@@ -67,14 +68,15 @@ class Committer:
         self._due: dict[str, ConversationLog] = {}
         self._deletes: dict[str, list[anyio.Event]] = {}
         self._deleting: dict[str, list[anyio.Event]] = {}  # in the commit under way
-        self._work = anyio.Event()
-        self._round = anyio.Event()  # set when the commit under way has ended
+        self._work = Wakeup()  # something is due
+        self._round = Wakeup()  # the commit under way has ended
         self._busy = False
         self._under_way: Iterable[ConversationLog] = ()  # what that commit writes
         self._began_at = 0.0  # the commit under way
-        self._began = anyio.Event()  # set when a commit begins
+        self._began = Wakeup()  # a commit begins
         self._overdue = False  # whether the commit under way takes too long
-        self._urgent = anyio.Event()  # set when somebody waits for the next commit
+        self._urgent = False  # whether somebody waits for the next commit
+        self._resting: anyio.CancelScope | None = None
         self._flushing = 0
         self.on_failure: Callable[[], None] = lambda: None
         self.on_misfit: Callable[[ConversationLog], None] = lambda _: None
@@ -88,14 +90,14 @@ class Committer:
         assert due is conversation, "one log of a key at a time has something to write"
         if self.failing or self._overdue:
             conversation.stall()
-        self._work.set()
+        self._work.give()
 
     def discard(self, key: str) -> anyio.Event:
         """Lets a conversation go from the store; the event says that it has gone."""
         self._due.pop(key, None)
         gone = anyio.Event()
         self._deletes.setdefault(key, []).append(gone)
-        self._work.set()
+        self._work.give()
         return gone
 
     async def delete(self, key: str) -> None:
@@ -104,7 +106,7 @@ class Committer:
         It will go even if the caller is cancelled.
         """
         gone = self.discard(key)
-        self._urgent.set()
+        self._hurry()
         await gone.wait()
 
     def deletes(self, key: str) -> bool:
@@ -114,7 +116,7 @@ class Committer:
     async def flush(self) -> None:
         """Waits until the store has everything that was appended so far."""
         self._flushing += 1
-        self._urgent.set()
+        self._hurry()
         try:
             while self._due or self._deletes or self._busy:
                 await self._round.wait()
@@ -131,11 +133,9 @@ class Committer:
         delay = RETRY_FIRST_SECONDS
         while True:
             if not (self._due or self._deletes):
-                self._work = anyio.Event()
                 await self._work.wait()
             began = anyio.current_time()
-            if not self._flushing:
-                self._urgent = anyio.Event()
+            self._urgent = self._flushing > 0
             if await self._commit(began):
                 delay = RETRY_FIRST_SECONDS
                 await self._rest(self._interval - (anyio.current_time() - began))
@@ -145,15 +145,19 @@ class Committer:
 
     async def _rest(self, seconds: float) -> None:
         """Lets some more come in, unless somebody waits for the next commit."""
-        if seconds > 0:
-            with anyio.move_on_after(seconds):
-                await self._urgent.wait()
+        if seconds > 0 and not self._urgent:
+            with anyio.CancelScope() as self._resting:
+                await anyio.sleep(seconds)
+
+    def _hurry(self) -> None:
+        self._urgent = True
+        if self._resting is not None:
+            self._resting.cancel()
 
     async def _watch(self) -> None:
         """Tells who waits when a commit takes too long."""
         while True:
             if not self._busy:
-                self._began = anyio.Event()
                 await self._began.wait()
             late_at = self._began_at + STALL_SECONDS
             await anyio.sleep_until(late_at)
@@ -172,7 +176,7 @@ class Committer:
         self._deleting, self._deletes = self._deletes, {}
         self._busy, self._began_at = True, began
         self._under_way = logs.values()
-        self._began.set()
+        self._began.give()
         pairs = [(entry, entry.take_write()) for entry in logs.values()]
         writes = [write for _, write in pairs]
         writes += [Write(key=key, delete=True) for key in self._deleting]
@@ -189,8 +193,7 @@ class Committer:
             was_overdue, self._overdue = self._overdue, False
             self._busy = False
             self._under_way = ()
-            self._round.set()
-            self._round = anyio.Event()
+            self._round.give()
         if self.failing or was_overdue:
             for conversation in self._due.values():
                 conversation.stalled = False

@@ -100,6 +100,8 @@ class ConversationLog:
         self._dirty = dirty
         self._is_dirty = False
         self._snapshot = snapshot
+        self._taken = (b"", False)  # the newest snapshot
+        self._only_text = False  # nothing but text came since
         self._wakes: dict[Callable[[], None], None] = {}  # a set that keeps its order
 
     # Appending
@@ -109,11 +111,15 @@ class ConversationLog:
         made = event(conversation=self.conversation, seq=self.head + 1, **members)
         kind = str(event.__struct_config__.tag)
         seq = made.seq
+        self._only_text = False
         self._add(Entry(kind, seq, seq, members.get("turn", 0), _encode(made)))
         return made
 
     def append_text(self, kind: str, turn: int, text: str, attrs: bytes = b"") -> None:
-        """Appends text under as few numbers as frames of bounded size allow."""
+        """Appends text under as few numbers as frames of bounded size allow.
+
+        It comes with no change of the engine's state.
+        """
         entry = text_entry(kind, self.head + 1, turn, text, attrs)
         if len(entry.body) > MAX_MERGED_BYTES and len(text) > 1:
             half = len(text) // 2
@@ -143,6 +149,7 @@ class ConversationLog:
     def touch(self) -> None:
         """Asks for a commit: the state, the receipts or the entries changed."""
         self.changes += 1
+        self._only_text = False
         if not self._is_dirty:
             self._is_dirty = True
             self._dirty(self)
@@ -312,7 +319,10 @@ class ConversationLog:
         """Returns what the store lacks; changes nothing it could lose."""
         self._is_dirty = False
         self._settling = self.changes
-        state, live = self._snapshot()
+        if not self._only_text:
+            self._only_text = True
+            self._taken = self._snapshot()
+        state, live = self._taken
         compacted: Sequence[Entry] = ()
         if self._compact_through >= self._compact_from:
             compacted = compact(self._tail.after(self._compact_from - 1))

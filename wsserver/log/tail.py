@@ -42,7 +42,10 @@ class Tail:
 
     def after(self, seq: int) -> list[Entry]:
         """Returns the entries after number `seq`, where an entry has to end."""
-        return self.entries[bisect_right(self.entries, seq, key=_seq) :]
+        entries = self.entries
+        if entries and entries[-1].first == seq + 1:  # as a token comes after another
+            return entries[-1:]
+        return entries[bisect_right(entries, seq, key=_seq) :]
 
     def bytes(self) -> int:
         """Returns the length of all bodies."""
