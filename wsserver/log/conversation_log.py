@@ -50,8 +50,8 @@ class ConversationLog:
 
     __slots__ = (
         "_committed", "_compact_from", "_compact_through", "_dirty", "_is_dirty",
-        "_keep_from", "_receipts", "_settled", "_settling", "_snapshot", "_store",
-        "_tail", "_trim_through", "_visible_at_once", "_wakes", "changes",
+        "_keep_from", "_only_text", "_receipts", "_settled", "_settling", "_snapshot",
+        "_store", "_tail", "_taken", "_trim_through", "_visible_at_once", "_wakes", "changes",
         "conversation", "deleted", "epoch", "head", "kept", "key", "oldest", "stalled",
         "stored",
     )  # fmt: skip
