@@ -1,11 +1,15 @@
 """Every page is sound Markdown: headings, fences, tables, and links that lead somewhere."""
 
+import ast
 import re
+import subprocess
+import tomllib
 from collections.abc import Iterator
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
 
+import orjson
 import pytest
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
@@ -110,6 +114,33 @@ def test_fences_say_their_language(path: Path) -> None:
                 f"line {(token.map or [0])[0] + 1}"
             )
     assert path.read_text().count("\n```") % 2 == 0, "a fence is not closed"
+
+
+@every_page
+def test_code_can_be_parsed(path: Path) -> None:
+    parsers = {
+        "json": orjson.loads,
+        "jsonl": lambda lines: [*map(orjson.loads, lines.splitlines())],
+        "python": ast.parse,
+        "toml": tomllib.loads,
+    }
+    for token in tokens(path):
+        if token.type == "fence" and token.info in parsers:
+            parsers[token.info](token.content)
+
+
+@every_page
+def test_commands_are_words_that_a_shell_reads(path: Path) -> None:
+    blocks = [t.content for t in tokens(path) if t.type == "fence" and t.info == "sh"]
+    checked = subprocess.run(
+        ["/bin/sh", "-n"],
+        input="\n".join(blocks),
+        capture_output=True,
+        text=True,
+        timeout=10,
+        check=False,
+    )
+    assert checked.returncode == 0, checked.stderr
 
 
 @every_page
