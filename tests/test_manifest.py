@@ -3,6 +3,7 @@
 import ast
 import re
 import tomllib
+from functools import cache
 from pathlib import Path
 from typing import Any, get_args
 
@@ -27,6 +28,7 @@ with (HERE / "manifest.toml").open("rb") as _file:
     BEHAVIOURS: list[dict[str, Any]] = tomllib.load(_file)["behaviour"]
 
 
+@cache
 def functions(path: Path) -> set[str]:
     return {
         node.name
