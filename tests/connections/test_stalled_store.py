@@ -119,4 +119,17 @@ async def test_nothing_is_deleted_that_the_store_could_not_let_go() -> None:
         assert reply["error"]["code"] == "store_unavailable"
         store.failing = False
         await r.committer.flush()
+        gate = store.gate = anyio.Event()
+        for id_ in ("e", "e"):
+            with anyio.fail_after(SOON_SECONDS):
+                reply = await client.ask("delete", id=id_, conversation="c")
+            assert reply["error"]["code"] == "store_unavailable", "gone, but not stored"
+        with anyio.fail_after(SOON_SECONDS):
+            reply = await client.ask("interrupt", conversation="c")
+        assert reply["error"]["code"] == "conversation_not_found"
+        gate.set()
+        await r.committer.flush()
+        reply = await client.ask("delete", id="e", conversation="c")
+        assert reply["error"]["code"] == "conversation_not_found"
+        await client.ask("open", conversation="c")
         assert (await client.ask("delete", id="d", conversation="c"))["ok"]

@@ -11,7 +11,7 @@ import pytest
 from tests.fakes.faulty import FaultyStore
 from tests.fakes.rig import NoMetrics
 from tests.log.numbers import numbers
-from wsserver.log.committer import LAZY_SECONDS, Committer
+from wsserver.log.committer import LAZY_SECONDS, STALL_SECONDS, Committer
 from wsserver.log.conversation_log import ConversationLog
 from wsserver.log.store import Meta, StoreError
 
@@ -265,11 +265,11 @@ async def test_a_key_that_is_deleted_and_begun_anew_holds_the_new() -> None:
         say(r.log("s/b"), "x")
         await anyio.wait_all_tasks_blocked()
         old.delete()
-        gone = r.committer.discard("s/a")
+        r.committer.discard("s/a")
         new = r.log()
         say(new, "new")
         r.store.gate.set()
-        await gone.wait()
+        await r.committer.until_deleted("s/a")
         await r.committer.flush()
         assert await r.stored() == new.stored == 1
 
@@ -281,18 +281,43 @@ async def test_all_who_delete_are_told_also_when_the_store_fails_in_between() ->
         await r.committer.flush()
         r.store.gate, r.store.failing = anyio.Event(), True
         log.delete()
+        told: list[str] = []
+
+        async def delete() -> None:
+            with pytest.raises(StoreError, match="s/a"):
+                await r.committer.delete("s/a")
+            told.append("not yet")
+
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(r.committer.delete, "s/a")
+            tasks.start_soon(delete)
             await anyio.wait_all_tasks_blocked()
-            tasks.start_soon(r.committer.delete, "s/a")
+            tasks.start_soon(delete)
             await anyio.wait_all_tasks_blocked()
+            assert told == []
             r.store.gate.set()
-            await anyio.sleep(0.2)
-            assert r.committer.deletes("s/a")
-            assert await r.stored() == 1
-            r.store.failing = False
+        assert r.committer.deletes("s/a")
+        assert await r.stored() == 1
+        r.store.failing = False
+        await r.committer.flush()
         assert await r.store.meta("s/a") is None
         assert not r.committer.deletes("s/a")
+
+
+async def test_who_deletes_is_told_when_the_store_hangs_and_it_goes_all_the_same() -> (
+    None
+):
+    async with committing() as r:
+        log = r.log()
+        say(log, "one")
+        await r.committer.flush()
+        r.store.gate = anyio.Event()
+        log.delete()
+        for _ in range(2):
+            with anyio.fail_after(2 * STALL_SECONDS), pytest.raises(StoreError):
+                await r.committer.delete("s/a")
+        r.store.gate.set()
+        await r.committer.flush()
+        assert await r.store.meta("s/a") is None
 
 
 async def test_a_deletion_goes_on_when_who_asked_for_it_is_gone() -> None:
@@ -314,11 +339,10 @@ async def test_a_log_that_was_deleted_while_its_commit_failed_stays_deleted() ->
         say(log, "one")
         await anyio.wait_all_tasks_blocked()
         log.delete()
-        gone = r.committer.discard("s/a")
+        r.committer.discard("s/a")
         r.store.gate.set()
         await anyio.sleep(0.2)
         r.store.failing = False
-        await gone.wait()
         await r.committer.flush()
         assert await r.store.meta("s/a") is None
 

@@ -216,7 +216,7 @@ async def test_a_client_that_goes_while_it_deletes_does_not_leave_a_ghost() -> N
         await talk.done()
         await talk.rig.committer.flush()
         gate = talk.rig.store.gate = anyio.Event()  # type: ignore[attr-defined]
-        with anyio.move_on_after(1.0):
+        with anyio.move_on_after(0.1):
             await delete(talk.rig)
         assert await talk.rig.directory.find(KEY) is None
         gate.set()

@@ -66,8 +66,8 @@ class Committer:
         self._wall = wall
         self._metrics = metrics
         self._due: dict[str, ConversationLog] = {}
-        self._deletes: dict[str, list[anyio.Event]] = {}
-        self._deleting: dict[str, list[anyio.Event]] = {}  # in the commit under way
+        self._deletes: set[str] = set()
+        self._deleting: set[str] = set()  # in the commit under way
         self._work = Wakeup()  # something is due
         self._round = Wakeup()  # the commit under way has ended
         self._busy = False
@@ -88,26 +88,43 @@ class Committer:
             return
         due = self._due.setdefault(conversation.key, conversation)
         assert due is conversation, "one log of a key at a time has something to write"
-        if self.failing or self._overdue:
+        if self.stalled:
             conversation.stall()
         self._work.give()
 
-    def discard(self, key: str) -> anyio.Event:
-        """Lets a conversation go from the store; the event says that it has gone."""
+    def discard(self, key: str) -> None:
+        """Lets a conversation go from the store."""
         self._due.pop(key, None)
-        gone = anyio.Event()
-        self._deletes.setdefault(key, []).append(gone)
+        self._deletes.add(key)
         self._work.give()
-        return gone
 
     async def delete(self, key: str) -> None:
         """Removes a conversation from the store; returns when it is gone.
 
-        It will go even if the caller is cancelled.
+        It will go even if the caller is cancelled or told that it takes long.
+
+        Raises:
+            StoreError: The store does not do it at the moment.
         """
-        gone = self.discard(key)
+        self.discard(key)
+        await self.until_deleted(key)
+
+    async def until_deleted(self, key: str) -> None:
+        """Waits until a conversation that was let go is gone.
+
+        Raises:
+            StoreError: The store does not do it at the moment.
+        """
         self._hurry()
-        await gone.wait()
+        while self.deletes(key):
+            if self.stalled:
+                raise StoreError(f"{key} is not deleted yet")
+            await self._round.wait()
+
+    @property
+    def stalled(self) -> bool:
+        """Whether the last commit failed, or the one under way takes too long."""
+        return self.failing or self._overdue
 
     def deletes(self, key: str) -> bool:
         """Whether what the store has under a key is about to go."""
@@ -169,11 +186,12 @@ class Committer:
     def _stall(self, logs: Iterable[ConversationLog]) -> None:
         for conversation in list(logs):
             conversation.stall()
+        self._round.give()
 
     async def _commit(self, began: float) -> bool:
         """Writes all that is due, or nothing; says which."""
         logs, self._due = self._due, {}
-        self._deleting, self._deletes = self._deletes, {}
+        self._deleting, self._deletes = self._deletes, set()
         self._busy, self._began_at = True, began
         self._under_way = logs.values()
         self._began.give()
@@ -208,9 +226,8 @@ class Committer:
             if not conversation.deleted:
                 conversation.not_committed()
                 self._due[key] = conversation
-        for key, waiting in self._deleting.items():
-            self._deletes.setdefault(key, []).extend(waiting)
-        self._deleting = {}
+        self._deletes |= self._deleting
+        self._deleting = set()
         self._metrics.commit_failed()
 
     def _set_right(self, logs: dict[str, ConversationLog], error: MisfitError) -> None:
@@ -236,9 +253,7 @@ class Committer:
         if self.failing:
             log.warning("store_works_again")
             self.failing = False
-        deleted, self._deleting = self._deleting, {}
+        self._deleting = set()
         for conversation, write in pairs:
             conversation.committed(write)
             self.on_commit(conversation)
-        for gone in chain.from_iterable(deleted.values()):
-            gone.set()

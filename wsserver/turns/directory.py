@@ -19,8 +19,14 @@ from wsserver.auth.principal import Principal
 from wsserver.engine.conversation import ConversationState, Snapshots, load
 from wsserver.log.committer import Committer
 from wsserver.log.conversation_log import READ_BYTES, ConversationLog
-from wsserver.log.store import RECEIPTS_KEPT, RECEIPTS_KEPT_SECONDS, Meta, Store
-from wsserver.turns.admission import check_change, check_open, check_store
+from wsserver.log.store import (
+    RECEIPTS_KEPT,
+    RECEIPTS_KEPT_SECONDS,
+    Meta,
+    Store,
+    StoreError,
+)
+from wsserver.turns.admission import check_change, check_open
 from wsserver.turns.applied import Applied
 from wsserver.turns.conversation import Conversation
 from wsserver.turns.errors import CommandError, refusal
@@ -186,13 +192,16 @@ class Directory:
         """Removes a conversation from the store and stops what runs in it.
 
         Raises:
-            CommandError: There is none, or the store is failing.
-            StoreError: The store can't be read.
+            CommandError: There is none.
+            StoreError: The store can't be read, or does not do it at the moment.
         """
         found = await self.find(key)
         if found is None:
+            if self._committer.deletes(key):  # it was told so before, and it took long
+                await self._committer.until_deleted(key)
             raise _not_found()
-        check_store(self._services)
+        if self._committer.stalled:
+            raise StoreError(f"{key} can't be deleted now")
         del self._loaded[key]
         found.delete()
         await self._committer.delete(key)
