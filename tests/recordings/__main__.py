@@ -20,6 +20,11 @@ from tests.fakes.wire import Copy, Wire, wire
 HERE = Path(__file__).parent
 SHORT = "demo/markdown:tokens=40,tokens_per_second=200,first_token_ms=20"
 LONG = "demo/long:tokens=200,tokens_per_second=100,first_token_ms=20"
+FAST = "demo/{}:tokens_per_second=0,first_token_ms=0"
+MODELS = (
+    "refusal", "failing-midway", "failing-late", "filtered", "length", "cut-off",
+    "empty", "chinese", "tools-invalid",
+)  # fmt: skip
 TOOL = {
     "name": "get_time",
     "description": "The time in a place.",
@@ -111,6 +116,34 @@ async def mistakes(there: ServerProcess) -> None:
         await client.command("send", id="x4", conversation="c", content="Other")
 
 
+async def names(there: ServerProcess) -> None:
+    """The server names a conversation and a fork; models think, refuse, fail, stop."""
+    async with wire(there.url) as client:
+        named = await client.command("open", config={"model": FAST.format("reasoning")})
+        name = named["conversation"]
+        first = await client.command("send", conversation=name, content="Think")
+        await client.done(name, first["turn"])
+        await client.command("fork", conversation=name, through=first["turn"])
+        stale = {"conversation": name, "epoch": "another", "after": 1}
+        await client.command("open", **stale)
+        for model in MODELS:
+            config = {"model": FAST.format(model), "tools": [TOOL]}
+            await client.command("configure", conversation=name, config=config)
+            parts = [{"type": "text", "text": f"Show {model}; what time is it?"}]
+            sent = await client.command("send", conversation=name, content=parts)
+            await client.done(name, sent["turn"])
+        await client.send(type="ping", t=1)
+        await client.command("refresh", token="a-new-token")  # noqa: S106 - no secret
+        await client.command("close", conversation=name)
+
+
+async def thrown_out(there: ServerProcess) -> None:
+    """A client of another version is told so, and let go."""
+    async with wire(there.url, hello=False) as client:
+        await client.send(type="hello", protocol=99)
+        await client.closed()
+
+
 def feed(there: ServerProcess) -> str:
     return there.url.replace("/v1/chat", "/inspect/feed")
 
@@ -119,6 +152,8 @@ PLAYS: dict[str, tuple[Callable[[ServerProcess], Awaitable[None]], list[str]]] =
     "tool-call": (tool_call, []),
     "stop-and-resume": (stop_and_resume, ["--inspect-content"]),
     "busy": (busy, []),
+    "names": (names, ["--inspect-content"]),
+    "thrown-out": (thrown_out, []),
     "mistakes": (mistakes, ["--inspect", "--inspect-content"]),
 }
 

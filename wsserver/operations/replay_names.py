@@ -6,6 +6,7 @@ from typing import Any
 from wsserver.operations.replay_script import Script
 from wsserver.operations.replay_sight import Frame, Sight
 
+NO_TOKEN = "none"  # noqa: S105 - what is said where there is none
 _NUMBERS = ("after", "seen_seq", "through")
 
 
@@ -35,25 +36,24 @@ class Names:
         self._redacted = redacted
         self._live: dict[str, str] = {}
         self._recorded: dict[str, str] = {}
-        self._epochs: dict[str, str] = {}
 
     def to_live(self, frame: Frame, token: str | None) -> Frame:
         """Returns a recorded frame as it has to be said now."""
         said = dict(frame)
-        if said.pop("token", None) is not None and token is not None:
-            said["token"] = token
+        if "token" in said or said.get("type") == "hello":
+            said["token"] = token  # a recording has none
+        if token is None and said.get("type") == "refresh":
+            said["token"] = NO_TOKEN
         if said.get("type") == "send" and self._fresh and self._redacted:
             said["content"] = said.get("id")  # by this the model knows what to say
         name = said.get("conversation")
         if isinstance(name, str):
             self._numbers(name, said)
             said["conversation"] = self._live_name(name)
-            if "epoch" in said:
-                said["epoch"] = self._epochs.get(name, said["epoch"])
+            if said.get("epoch") == self._recorded_sight.epochs.get(name):
+                said |= self._epoch(name)
         if isinstance(said.get("new"), str):
             said["new"] = self._live_name(said["new"])
-        if said.get("type") == "hello" and token is not None:
-            said["token"] = token
         return said
 
     def to_recorded(self, connection: str, frame: Frame) -> Frame:
@@ -64,10 +64,11 @@ class Names:
         created = self._created.get((connection, str(frame.get("re"))))
         if created is not None:
             self._bind(created, name)
-        recorded = self._recorded.get(name, name)
-        if isinstance(frame.get("epoch"), str):
-            self._epochs[recorded] = frame["epoch"]
-        return frame | {"conversation": recorded}
+        return frame | {"conversation": self._recorded.get(name, name)}
+
+    def _epoch(self, name: str) -> dict[str, str]:
+        epoch = self._live_sight.epochs.get(name)
+        return {} if epoch is None else {"epoch": epoch}
 
     def _numbers(self, name: str, said: dict[str, Any]) -> None:
         for member in _NUMBERS:

@@ -52,6 +52,7 @@ class Sight:
         reached: The milestones so far, by key.
         views: The conversations as all of the side's clients together have them.
         faults: Which rules of the protocol were broken, in words.
+        epochs: Each conversation's epoch, as last told.
     """
 
     def __init__(
@@ -67,6 +68,7 @@ class Sight:
         self.reached: dict[Key, Any] = {}
         self.views: dict[str, ConversationView] = {}
         self.faults: list[str] = []
+        self.epochs: dict[str, str] = {}
         self._opens: dict[tuple[str, str], int | None] = {}
         self._cursors: dict[tuple[str, str], int] = {}
         self._turns: dict[str, dict[int, int]] = {}
@@ -166,9 +168,15 @@ class Sight:
         after = self._opens.get((connection, reply.re))
         begin = after if reply.outcome == "replay" and after else oldest - 1
         self._cursors[connection, conversation] = begin
-        if reply.outcome == "reset" and begin < self.head(conversation):
+        # What is sent again may be of turns that were done.
+        self._done = {
+            done for done in self._done if done[:2] != (connection, conversation)
+        }
+        if self.epochs.get(conversation, reply.epoch) != reply.epoch:
             for known in (self._turns, self._places, self._numbers, self.views):
                 known.pop(conversation, None)
+        if reply.epoch is not None:
+            self.epochs[conversation] = reply.epoch
         if conversation not in self.views:
             self.views[conversation] = ConversationView(last=begin)
 

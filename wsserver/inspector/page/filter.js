@@ -16,7 +16,7 @@ export class Filter {
   /** Offers what the recording has. */
   offer(recording) {
     const { connection, conversation, type } = this.#inputs;
-    const types = [...new Set(recording.entries.map((entry) => entry.type))].toSorted();
+    const types = [...recording.types].toSorted();
     fill(connection, [...recording.connections.values()].map(({ name, client }) => [name, client ? `${client} · ${short(name, 9)}` : short(name)]));
     fill(conversation, [...recording.conversations.keys()].map((id) => [id, short(id, 18)]));
     fill(type, [["-text", "all but text"], ...types.map((each) => [each, each])]);

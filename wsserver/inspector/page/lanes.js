@@ -11,17 +11,20 @@ const LINE = 34;
 const MIN_SPAN = 20;
 const GAP_FACTOR = 5;
 const GAP_MS = 200;
+const GAP_PX = 8;
 const NEAR_PX = 7;
 const STEPS = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000, 30_000, 60_000, 300_000, 1_800_000, 7_200_000];
 
 export class Lanes {
   #canvas;
+  #scroller;
   #labels;
   #colours = new Map();
   #lines = [];
   #width = 0;
   #marks = [];
   #signature = "";
+  #chosen = null;
 
   /**
    * @param {{canvas: HTMLCanvasElement, labels: HTMLElement, tip: HTMLElement}} elements
@@ -30,6 +33,8 @@ export class Lanes {
    */
   constructor({ canvas, labels, tip }, handlers) {
     this.#canvas = canvas;
+    this.#scroller = canvas.closest(".lanes-body");
+    this.#scroller.addEventListener("scroll", () => handlers.moved());
     this.#labels = labels;
     this.handlers = handlers;
     /** How many milliseconds are seen, and the last of them. */
@@ -91,8 +96,10 @@ export class Lanes {
     this.#axis(pen, height);
     this.#marks = [];
     let top = AXIS;
+    const { scrollTop, clientHeight } = this.#scroller;
     for (const line of this.#lines) {
-      this.#line(pen, line, top, moment.at);
+      const seen = top < scrollTop + clientHeight && top + line.height > scrollTop;
+      if (seen) this.#line(pen, line, top, moment.at);
       top += line.height;
     }
     this.#playhead(pen, moment, height);
@@ -114,6 +121,8 @@ export class Lanes {
     if (signature === this.#signature) return;
     this.#signature = signature;
     this.#labels.replaceChildren(...lines.map((line) => this.#label(line, chosen)));
+    if (chosen !== this.#chosen) this.#labels.querySelector('[aria-pressed="true"]')?.scrollIntoView({ block: "nearest" });
+    this.#chosen = chosen;
   }
 
   #label({ kind, id, label, name }, chosen) {
@@ -158,9 +167,15 @@ export class Lanes {
     pen.fillRect(0, Math.round(middle), this.#width, 1);
     const seen = visible(line.entries, this.end - this.span, this.end);
     this.#gaps(pen, seen, middle, now);
+    let last = -Infinity;
     for (const entry of seen) {
       const x = this.#x(entry.at);
       if (x < -4 || x > this.#width + 4) continue;
+      // Pieces of text that fall on one another are drawn once.
+      if (TEXTS.has(entry.type) && !entry.line.fault) {
+        if (x - last < 0.5) continue;
+        last = x;
+      }
       pen.globalAlpha = entry.at > now ? 0.28 : 1;
       this.#mark(pen, entry, x, middle);
       this.#marks.push({ entry, x, y: middle });
@@ -199,13 +214,15 @@ export class Lanes {
   #gaps(pen, seen, middle, now) {
     const texts = seen.filter((entry) => entry.kind === "out" && TEXTS.has(entry.type));
     const byTurn = Map.groupBy(texts, (entry) => entry.line.frame.turn);
+    const least = Math.max(GAP_MS, (GAP_PX / this.#width) * this.span);
     for (const group of byTurn.values()) {
+      if (!group.some((entry, i) => i > 0 && entry.at - group[i - 1].at >= least)) continue;
       const gaps = group.slice(1).map((entry, i) => entry.at - group[i].at);
       const usual = gaps.toSorted((a, b) => a - b)[gaps.length >> 1] ?? 0;
       gaps.forEach((gap, i) => {
-        if (gap < Math.max(GAP_MS, GAP_FACTOR * usual)) return;
+        if (gap < Math.max(least, GAP_FACTOR * usual)) return;
         const [from, to] = [this.#x(group[i].at) + 2, this.#x(group[i + 1].at) - 2];
-        if (to < 0 || from > this.#width || to - from < 4) return;
+        if (to < 0 || from > this.#width) return;
         pen.globalAlpha = group[i + 1].at > now ? 0.1 : 0.25;
         pen.fillStyle = this.#colours.get("warn");
         pen.fillRect(from, middle - 3, to - from, 7);

@@ -41,6 +41,8 @@ export class Recording {
     this.conversations = new Map();
     /** What is of no conversation, by connection. */
     this.loose = new Map();
+    /** All types that were seen. */
+    this.types = new Set();
     /** Lines that were never here or are dropped. */
     this.missed = 0;
     this.last = 0;
@@ -65,6 +67,7 @@ export class Recording {
     }
     const entry = this.#entry(line);
     this.entries.push(entry);
+    this.types.add(entry.type);
     this.#connection(entry);
     this.#conversation(entry);
     if (this.entries.length > this.maxEntries) this.#trim();
