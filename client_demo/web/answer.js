@@ -37,7 +37,7 @@ export class Answer {
     return this.#conversation.turnOf(this.id);
   }
 
-  /** Stops the turn, or takes the send back; what was read is what stays. */
+  /** Stops the turn, or takes the send back; what has come by now stays. */
   stop() {
     return this.#stop(this.turn);
   }

@@ -78,6 +78,7 @@ function turn(turn) {
   const calls = turn.parts.filter((part) => part.kind === "tool");
   return {
     turn: turn.seq,
+    model: turn.model,
     text: turn.text,
     reasoning: joined("reasoning"),
     status: turn.done?.status ?? null,

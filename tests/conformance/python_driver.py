@@ -111,8 +111,10 @@ class PythonDriver:
                 client.fork(name, op["through"], new=op["new"])
             case "close":
                 client.close(name)
+                self.views.pop(name, None)
             case "delete":
                 client.delete(name)
+                self.views.pop(name, None)
             case _:
                 assert op["do"] == "refresh", op
                 client.refresh(op["token"])
@@ -183,6 +185,7 @@ class PythonDriver:
 def _turn(turn: TurnView) -> Json:
     return {
         "turn": turn.turn,
+        "model": turn.model,
         "text": str(turn.text),
         "reasoning": str(turn.reasoning),
         "status": turn.status,

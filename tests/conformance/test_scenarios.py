@@ -79,4 +79,4 @@ def test_every_event_and_control_frame_is_played() -> None:
         for step in whole(scenario)
         if "frame" in step
     }
-    assert set(FRAMES["templates"]) - {"config", "refusal", "pong"} <= played
+    assert set(FRAMES["templates"]) - {"pong"} <= played

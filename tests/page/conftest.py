@@ -7,7 +7,17 @@ import sys
 from collections.abc import Callable, Iterator
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+from playwright.sync_api import (
+    Browser,
+    BrowserContext,
+    Page,
+    expect,
+    sync_playwright,
+)
+
+expect.set_options(
+    timeout=15_000
+)  # a machine may be busy; each wait ends when it is true
 
 
 @pytest.fixture(scope="module")

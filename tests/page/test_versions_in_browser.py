@@ -108,6 +108,8 @@ def test_what_waited_in_the_queue_can_not_be_replaced(page: Page, address: str) 
     complete(page, "complete", "complete")
     expect(page.locator(".message").first.locator(".edit")).to_have_count(1)
     expect(page.locator(".message").last.locator(".edit")).to_have_count(0)
+    actions = page.locator(".facts .acts")
+    expect(actions).to_have_text(["CopyRegenerate", "CopyAsk again"])
 
 
 @pytest.mark.parametrize(("button", "state"), [("Allow", "done"), ("Deny", "failed")])

@@ -62,6 +62,7 @@ const transcript = new Transcript(transcriptRoot, {
   copy,
   edit: (message, text) => replace(message, text),
   regenerate: (turn) => replace(messageOf(turn)),
+  againLabel,
   again: (id) => client.sendAgain(library.activeId, id),
   discard: (id) => client.discard(library.activeId, id),
   showVersion: (id) => library.showVersion(id),
@@ -134,6 +135,13 @@ async function takeBack(message) {
 
 function messageOf(turn) {
   return library.active.fold.messages.get(turn.message);
+}
+
+/** How an answer can be had anew: as a version, or at the end; null: its message is gone. */
+function againLabel(turn) {
+  const message = messageOf(turn);
+  if (!message) return null;
+  return library.canReplace(message) ? "Regenerate" : "Ask again";
 }
 
 /** Makes another version from a message on; the same one where no text is given. */

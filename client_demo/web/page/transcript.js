@@ -17,7 +17,7 @@ export class Transcript {
   /**
    * @param {HTMLElement} root
    * @param {object} actions `takeBack(message)`, `edit(message, text)`, `copy(text)`,
-   *   `regenerate(turn)`, `showVersion(id)`, `again(id)`, `discard(id)`,
+   *   `regenerate(turn)`, `againLabel(turn)`, `showVersion(id)`, `again(id)`, `discard(id)`,
    *   `approval(call)`
    */
   constructor(root, actions) {
@@ -61,7 +61,7 @@ export class Transcript {
 
   regenerateLast() {
     const turn = this.#lastTurn();
-    if (turn?.done && turn.message !== null) this.#actions.regenerate(turn);
+    if (turn?.done && this.#actions.againLabel(turn)) this.#actions.regenerate(turn);
   }
 
   copyLast() {

@@ -61,7 +61,8 @@ export class TurnView {
   #ending = null;
 
   /**
-   * @param {object} actions `copy(text)`, `regenerate(turn)`, `approval(call)`
+   * @param {object} actions `copy(text)`, `regenerate(turn)`,
+   *   `againLabel(turn)`, `approval(call)`
    */
   constructor(turn, actions) {
     this.#turn = turn;
@@ -133,6 +134,7 @@ export class TurnView {
   #showEnd(stopMs) {
     const turn = this.#turn;
     const { done, error } = turn;
+    const again = this.#actions.againLabel(turn);
     const action = (label, run) => h("button", { type: "button", class: "quiet", onclick: run }, label);
     this.element.dataset.status = done.status;
     if (turn.keepThrough !== null) {
@@ -144,6 +146,7 @@ export class TurnView {
         this.#failure,
         h("p", {}, error.message, " ", h("code", {}, error.code)),
         error.retryable &&
+          again &&
           h("button", { type: "button", onclick: () => this.#actions.regenerate(turn) }, "Ask again"),
       );
     }
@@ -156,7 +159,7 @@ export class TurnView {
         "span",
         { class: "acts" },
         turn.text !== "" && action("Copy", () => this.#actions.copy(turn.text)),
-        turn.message !== null && action("Regenerate", () => this.#actions.regenerate(turn)),
+        again && action(again, () => this.#actions.regenerate(turn)),
       ),
     );
   }
