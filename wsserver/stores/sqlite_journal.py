@@ -30,8 +30,8 @@ from wsserver.stores.sqlite_commit import (
 )
 from wsserver.stores.sqlite_read import damaged, read_journal, read_meta
 
-FULL_BYTES = 1_048_576
-"""How much the journal holds before all of it is moved: some 10,000 tokens."""
+FULL_BYTES = 524_288
+"""How much the journal holds before all of it is moved: some 7,000 tokens."""
 
 _MOST = 1_000  # entries of one conversation; more of them are rather rows at once
 
