@@ -158,6 +158,12 @@ async def test_the_program_says_what_went_wrong(
             "hi", folder=folder, url=real.url, token=None, model=model, descriptor=0
         )
         assert ran == code
+    nobody = "ws://127.0.0.1:9/v1/chat"
+    ran = await run(
+        "hi", folder=folder, url=nobody, token=None, model=None, descriptor=0
+    )
+    assert ran == 4
     shown = capsys.readouterr().err
+    assert "no connection" in shown
     assert "max_output_tokens" in shown
     assert "upstream_unavailable" in shown
