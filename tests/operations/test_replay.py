@@ -190,3 +190,16 @@ def test_what_is_no_recording_is_told(tmp_path: Path, content: bytes, why: str) 
         read_recording(path)
     with pytest.raises(RecordingError, match="No such file"):
         read_recording(tmp_path / "no")
+
+
+def test_what_the_inspector_spoiled_is_no_fault_of_the_server() -> None:
+    lines = named("names")
+    deltas = [
+        number
+        for number, line in enumerate(lines)
+        if line.get("kind") == "out" and line["frame"]["type"] == "delta"
+    ]
+    lines[deltas[0]]["fault"] = "lost"
+    lines.insert(deltas[1] + 1, lines[deltas[1]] | {"fault": "repeated"})
+    outcome = play(written(lines))
+    assert (outcome.difference, outcome.recorded_faults) == (None, ())

@@ -34,6 +34,14 @@ def test_a_conversation_is_seen_cut_and_gone_back_to(
     state, rows = inspector.locator("#state"), inspector.locator("#rows .row")
     expect(state.locator(".turn-state")).to_have_text("running")
 
+    # An event is kept from the chat, which notices and opens again.
+    card = inspector.locator(".connection").first
+    card.locator("summary").click()
+    card.get_by_role("button", name="Lose next event").click()
+    inspector.select_option("#by-type", "open")
+    expect(rows).to_have_count(2)
+    inspector.select_option("#by-type", "")
+
     # The socket is cut in mid-answer; the chat comes back, and the answer is whole.
     inspector.locator(".connection .danger", has_text="Drop").first.click()
     expect(inspector.locator(".connection[data-open=false]")).to_contain_text(
@@ -43,6 +51,7 @@ def test_a_conversation_is_seen_cut_and_gone_back_to(
     expect(state.locator(".fits")).to_have_text(" · length proven")
     expect(inspector.locator(".connection[data-open=true]")).to_have_count(1)
     expect(visitor.locator(".turn .ending")).to_have_text("complete")
+    expect(visitor.locator(".wrong")).to_have_count(0)
 
     # Back to a frame in the middle: its JSON, and the conversation as it was then.
     inspector.select_option("#by-type", "delta")

@@ -154,14 +154,16 @@ class _Writer:
         )
 
     def _show(self, number: int, record: Outbound) -> None:
-        if not isinstance(record.frame, dict) or record.fault is not None:
+        if not isinstance(record.frame, dict) or record.fault == "repeated":
             return
         command = (record.connection, str(record.frame.get("re")))
         if command in self._nameless and "conversation" in record.frame:
             self._created[command] = record.frame["conversation"]
         self._at_ms = record.at_ms
         frame = _expanded(record.frame) if self._recording.redacted else record.frame
-        self._need(number, self._sight.shown(record.connection, frame))
+        milestone = self._sight.shown(record.connection, frame)
+        if record.fault is None:  # else it is in the log, but no client had it
+            self._need(number, milestone)
 
     def _leave(self, number: int, record: Closed) -> None:
         awaited = record.by == "server" and record.code not in _GOING_DOWN

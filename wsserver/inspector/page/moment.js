@@ -72,9 +72,10 @@ export class Moment {
       this.#opens.set(`${entry.connection} ${frame.id}`, frame.after ?? 0);
     } else if (entry.type === "reply") {
       this.#reply(entry, frame);
-    } else if (entry.event && fault !== "lost") {
-      this.viewers.set(entry.connection, Math.max(entry.seq, this.viewers.get(entry.connection) ?? 0));
-      if (fault !== "repeated") this.#event(frame);
+    } else if (entry.event) {
+      // What was kept from one client is in the log all the same.
+      if (fault !== "lost") this.viewers.set(entry.connection, Math.max(entry.seq, this.viewers.get(entry.connection) ?? 0));
+      this.#event(frame);
     }
   }
 

@@ -157,7 +157,7 @@ function paint() {
   showHead();
   connections.show(recording, file === null && connected);
   filter.offer(recording);
-  if (lanes.following) lanes.end = Math.max(lanes.span, time + lanes.span * 0.03);
+  lanes.follow(time);
   const conversation = shownConversation(index);
   lanes.draw(recording, { moment: { at: time, live }, selected, conversation });
   const passed = filter.apply(recording);
@@ -166,7 +166,7 @@ function paint() {
   showTravel(index, time, live);
   showState(conversation, live ? Infinity : at, time);
   showFrame();
-  if (live && file === null && connected && sinceLast() < lanes.span) later ||= setTimeout(goOn, STEP_MS);
+  if (live && file === null && connected && sinceLast() < lanes.ink.span) later ||= setTimeout(goOn, STEP_MS);
 }
 
 function goOn() {
@@ -253,7 +253,7 @@ function showTheme(theme) {
   byId("theme").value = theme;
   if (theme === "auto") document.documentElement.removeAttribute("data-theme");
   else document.documentElement.dataset.theme = theme;
-  lanes.readColours();
+  lanes.ink.readColours();
   schedule();
 }
 
