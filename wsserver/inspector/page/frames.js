@@ -35,6 +35,8 @@ export class Frames {
     this.#entries = entries;
     this.selected = selected;
     this.now = now;
+    if (selected) this.#table.setAttribute("aria-activedescendant", `frame-${selected.n}`);
+    else this.#table.removeAttribute("aria-activedescendant");
     this.#spacer.style.height = `${entries.length * ROW}px`;
     if (following) this.#table.scrollTop = this.#table.scrollHeight;
     this.#paint();

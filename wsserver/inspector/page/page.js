@@ -14,6 +14,7 @@ import { factNodes, timelineNodes } from "./state.js";
 import { clock, duration, short } from "./words.js";
 
 const STEP_MS = 60;
+const LOOK_BACK = 5_000;
 const THEME = "wsserver.inspect.theme";
 
 const recording = new Recording();
@@ -180,8 +181,15 @@ function sinceLast() {
 
 function shownConversation(index) {
   if (chosen !== null && recording.conversations.has(chosen)) return chosen;
-  for (let i = index; i >= 0; i -= 1) if (recording.entries[i].conversation !== null) return recording.entries[i].conversation;
-  return null;
+  // That of the newest turn: of several at once the state must not flicker.
+  let newest = null;
+  for (let i = index; i >= Math.max(0, index - LOOK_BACK); i -= 1) {
+    const { conversation, type } = recording.entries[i];
+    if (conversation === null) continue;
+    if (type === "start") return conversation;
+    newest ??= conversation;
+  }
+  return newest;
 }
 
 function showHead() {
