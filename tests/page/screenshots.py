@@ -83,7 +83,7 @@ def visit(
         timezone_id="Europe/Paris",
     ) as context:
         page = context.new_page()
-        look = orjson.dumps({"theme": theme}).decode()
+        look = orjson.dumps({"theme": theme, "numbers": size is DESKTOP}).decode()
         page.add_init_script(f"localStorage.setItem('wsserver.look', {look!r})")
         page.goto(address)
         expect(page.locator("#connection")).to_have_attribute("data-state", "online")
@@ -129,7 +129,6 @@ def rare(visit: Visit) -> None:
     visit.ended()
     visit.ask("And what did you think?", model="demo/reasoning:tokens_per_second=2000")
     page.locator(".reasoning summary").click()
-    page.check("#numbers")
     page.click("#drop")
     page.fill("#input", "Written into a tunnel")
     page.keyboard.press("Enter")

@@ -159,7 +159,7 @@ export class TurnView {
         "span",
         { class: "acts" },
         turn.text !== "" && action("Copy", () => this.#actions.copy(turn.text)),
-        again && action(again, () => this.#actions.regenerate(turn)),
+        again && !error?.retryable && action(again, () => this.#actions.regenerate(turn)),
       ),
     );
   }
