@@ -101,8 +101,7 @@ def everyday(visit: Visit, name: str) -> None:
     visit.ask("What time is it in Tokyo and in Paris?", model=QUICK)
     visit.ask("What can I try here?", model="demo/markdown", wait=False)
     page.wait_for_function(
-        """() => [...document.querySelectorAll('.turn')].at(-1)
-          .querySelectorAll('li').length > 1"""
+        "() => document.querySelectorAll('.turn')[1]?.querySelectorAll('li').length > 1"
     )
     visit.take(name)
 
