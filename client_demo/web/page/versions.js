@@ -34,10 +34,7 @@ export function slotOf(list, id, seqs, seq) {
 /** Where a new version of the message at a slot belongs. */
 export function placeOf(list, id, slot) {
   let entry = entryOf(list, id);
-  for (let parent = parentOf(list, entry); parent && slot <= entry.slot; parent = parentOf(list, entry)) {
-    if (slot === entry.slot) return parent.id;
-    entry = parent;
-  }
+  for (let parent = parentOf(list, entry); parent && slot <= entry.slot; parent = parentOf(list, entry)) entry = parent;
   return entry?.id ?? id;
 }
 
