@@ -5,6 +5,7 @@
 
 import { Answer, AnswerError } from "./answer.js";
 import { Engine } from "./engine.js";
+import { randomId } from "./ids.js";
 import { SYSTEM_CLOCK } from "./link.js";
 import { ToolRunner } from "./tool_runner.js";
 
@@ -42,7 +43,7 @@ export class ChatClient {
     windowBytes,
     maxDelayMs,
     keep = { load: () => [], save() {} },
-    newId = () => crypto.randomUUID(),
+    newId = randomId,
     random = Math.random,
     clock = SYSTEM_CLOCK,
     hidden = () => false,
@@ -109,7 +110,7 @@ export class ChatClient {
   }
 
   /** Opens a conversation, which is made if the server does not know the name. */
-  open(id = crypto.randomUUID(), { config, windowBytes = this.#windowBytes, maxDelayMs = this.#maxDelayMs, view } = {}) {
+  open(id = randomId(), { config, windowBytes = this.#windowBytes, maxDelayMs = this.#maxDelayMs, view } = {}) {
     const more = { window_bytes: windowBytes, max_delay_ms: maxDelayMs, config, view };
     return this.#engine.open(id, { handles: Object.keys(this.#tools), ...given(more) });
   }

@@ -188,6 +188,14 @@ test("what is longer than the server takes is refused here and kept on the scree
   assert.ok(socket.last("send"));
 });
 
+test("ids are random where there is no HTTPS too", () => {
+  const { client, socket } = opened({ newId: undefined });
+  const ids = Array.from({ length: 100 }, () => client.send("c", "hi").id);
+  assert.equal(new Set(ids).size, 100);
+  assert.ok(ids.every((id) => /^[0-9a-f]{32}$/.test(id)));
+  assert.ok(socket.last("send"));
+});
+
 class Memory {
   items = new Map();
   getItem = (key) => this.items.get(key) ?? null;

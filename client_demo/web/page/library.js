@@ -2,6 +2,7 @@
 // versions. The screen is told by `onShow`; what is in them is the client's.
 
 import { contentText } from "../fold.js";
+import { randomId } from "../ids.js";
 import * as store from "./store.js";
 import { familyOf, placeOf, rootOf, slotOf, versionsAt } from "./versions.js";
 
@@ -81,7 +82,7 @@ export class Library {
       this.#onShow();
       return;
     }
-    const id = crypto.randomUUID();
+    const id = randomId();
     store.changeListed((list) => [{ id, title: "", at: Date.now(), made: Date.now() }, ...list]);
     this.show(id);
   }
@@ -117,7 +118,7 @@ export class Library {
   async replace(message, content) {
     const from = this.activeId;
     const slot = this.#slot(store.listed(), message);
-    const id = crypto.randomUUID();
+    const id = randomId();
     const reply = await this.#client.fork(from, message.seq - 1, { name: id });
     if (!reply.ok) return reply.error;
     const at = Date.now();

@@ -156,8 +156,13 @@ async function replace(message, text = message.content) {
 }
 
 async function copy(text) {
-  await navigator.clipboard.writeText(text);
-  announce("Copied.");
+  try {
+    await navigator.clipboard.writeText(text);
+    announce("Copied.");
+  } catch {
+    // There is none without HTTPS, and the user may have forbidden it.
+    complain("The browser does not let this page copy.");
+  }
 }
 
 // --- what the client says
