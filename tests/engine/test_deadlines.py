@@ -21,13 +21,14 @@ def made() -> Deadlines:
         ("streaming", 6.0),
         ("retry_wait", 7.0),
         ("waiting_tools", 8.0),
-        ("stopping", NEVER),
+        ("stopping", 9.0),
         ("ended", NEVER),
     ],
 )
 def test_the_next_deadline_of_each_phase(phase: str, at: float) -> None:
     deadlines = made()
     deadlines.retry_at = 7.0
+    deadlines.close_by = 9.0
     assert deadlines.next(phase, 8.0) == at
     if at != NEVER:
         assert deadlines.due(phase, 8.0, at - 0.01) is None

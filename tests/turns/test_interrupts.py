@@ -15,6 +15,7 @@ from tests.engine.story import check_prompt
 from tests.fakes.rig import ALICE
 from tests.fakes.scripted import ScriptedProvider, Step, says
 from tests.turns.talk import STREAM, asks, call, settled, talking
+from wsserver.engine.deadlines import CLOSE_SECONDS
 from wsserver.engine.model import Failure, Reasoning, Text
 
 BUSY = Failure(
@@ -194,6 +195,35 @@ async def test_an_upstream_that_is_slow_to_close_does_not_hold_up_the_reply() ->
         closing.set()
         await talk.done()
         assert (await talk.kinds()).count("cut") == 1
+
+
+async def test_a_provider_that_does_not_close_holds_up_its_task_and_nothing_else() -> (
+    None
+):
+    never = anyio.Event()
+
+    class Stuck(ScriptedProvider):
+        @asynccontextmanager
+        async def stream(self, request: Any) -> AsyncGenerator[Any]:
+            async with super().stream(request) as stream:
+                try:
+                    yield stream
+                finally:
+                    if len(self.requests) == 1:
+                        with anyio.CancelScope(shield=True):
+                            await never.wait()
+
+    async with talking(provider=Stuck(STREAM, says("b"))) as talk:
+        await talk.streaming()
+        talk.send("next")
+        assert talk.interrupt(send=None).outcome == "interrupted"
+        before = anyio.current_time()
+        done = await talk.done()
+        assert anyio.current_time() - before < 2 * CLOSE_SECONDS
+        assert done.status == "completed"
+        assert await talk.dones() == ["interrupted/by_client", "completed"]
+        assert talk.rig.directory.statistics()[1] == 0
+        never.set()
 
 
 async def test_a_turn_that_is_failing_is_not_called_interrupted() -> None:

@@ -5,10 +5,21 @@ from typing import Literal
 from msgspec import Struct
 
 WAITING_EVERY_SECONDS = 10.0
+CLOSE_SECONDS = 5.0
+"""What a model call may take to close. A provider that takes longer is not waited
+for: the conversation is free, and the call ends when it ends."""
+
 NEVER = float("inf")
 
+Phase = Literal[
+    "connecting", "waiting_first_token", "streaming", "retry_wait", "waiting_tools",
+    "stopping", "ended",
+]  # fmt: skip
+"""Where a turn is."""
+
 Due = Literal[
-    "abandoned", "turn_timeout", "upstream_stalled", "silent", "retry", "tools", "waiting"
+    "abandoned", "turn_timeout", "upstream_stalled", "silent", "retry", "tools",
+    "waiting", "not_closed",
 ]  # fmt: skip
 
 
@@ -35,16 +46,14 @@ class Deadlines:
         active_at: When the upstream last gave a sign of life.
         retry_at: When to call again, in a retry wait.
         abandon_at: When nobody has watched for too long.
+        close_by: When a call that is being closed is not waited for any more.
     """
 
-    __slots__ = (
-        "_ends_at", "_patience", "_tools_since", "_waiting_at", "abandon_at",
-        "active_at", "called_at", "retry_at",
-    )  # fmt: skip
+    __slots__ = ("_ends_at", "_patience", "_tools_since", "_waiting_at", "abandon_at", "active_at", "called_at", "close_by", "retry_at")  # fmt: skip
 
     def __init__(self, patience: Patience, now: float) -> None:
         self.called_at = self.active_at = self.retry_at = now
-        self.abandon_at = NEVER
+        self.abandon_at = self.close_by = NEVER
         self._patience = patience
         self._ends_at = now + patience.turn
         self._tools_since = now
@@ -99,6 +108,8 @@ class Deadlines:
                 return [abandoned, timeout, ("retry", self.retry_at), waiting]
             case "waiting_tools":
                 return [abandoned, ("tools", tools_at)]
+            case "stopping":
+                return [("not_closed", self.close_by)]
             case _:
                 return []
 

@@ -28,7 +28,7 @@ from wsserver.engine.actions import (
     ShowWaiting,
 )
 from wsserver.engine.answer import AnswerCheck
-from wsserver.engine.deadlines import NEVER, Deadlines
+from wsserver.engine.deadlines import CLOSE_SECONDS, NEVER, Deadlines, Phase
 from wsserver.engine.ending import Ending
 from wsserver.engine.limits import TurnLimits
 from wsserver.engine.model import (
@@ -45,11 +45,6 @@ from wsserver.engine.retry import next_attempt
 from wsserver.engine.timing import Stopwatch
 from wsserver.engine.tools import LONGEST_NAME, Batch, Settling
 from wsserver.engine.usage import Tally
-
-Phase = Literal[
-    "connecting", "waiting_first_token", "streaming", "retry_wait", "waiting_tools",
-    "stopping", "ended",
-]  # fmt: skip
 
 _KINDS: dict[type, str] = {Text: "delta", Reasoning: "reasoning", Refusal: "refusal"}
 _TEXTS = (Text, Reasoning, Refusal)
@@ -271,22 +266,25 @@ class Turn:
 
     def time(self, now: float) -> list[Action]:
         """Does what is due."""
+        actions: list[Action] = []
         match self._deadlines.due(self.phase, self.tools.deadline(), now):
             case "abandoned" | "turn_timeout" | "upstream_stalled" as reason:
-                return self.stop(reason=reason, by="server", now=now)
+                actions = self.stop(reason=reason, by="server", now=now)
             case "silent":
-                waited = now - self._deadlines.called_at
-                return self.fail(ending.silent(waited), now)
+                actions = self.fail(ending.silent(now - self._deadlines.called_at), now)
             case "retry":
                 self.phase = "connecting"
                 self._deadlines.called(now)
-                return [CallModel()]
+                actions = [CallModel()]
             case "tools":
-                return self.tools.expire(now) + self._continue(now)
+                actions = self.tools.expire(now) + self._continue(now)
             case "waiting":
-                return self._show_waiting(now)
+                actions = self._show_waiting(now)
+            case "not_closed":
+                actions = self.closed(now)
             case None:
-                return []
+                pass
+        return actions
 
     # Inside
 
@@ -384,6 +382,7 @@ class Turn:
         actions = self.tools.cancel()
         if self.phase in ("connecting", "waiting_first_token", "streaming"):
             self.phase = "stopping"
+            self._deadlines.close_by = now + CLOSE_SECONDS
             self._ending = how
             return [*actions, CloseModel()]
         return actions + self._end(how, now)
