@@ -77,7 +77,9 @@ async def _run(plan: Plan, options: Options, console: Console) -> Report:
     stages = plan.scenario.stages
     long_s = None if plan.scenario.runs else length_s(stages) or None
     for number in range(plan.scenario.rounds):
-        title = f"{plan.scenario.title}, round {number + 1}"
+        title = plan.scenario.title
+        if plan.scenario.rounds > 1:
+            title += f", round {number + 1}"
         with Progress(console, title, long_s) as progress:
             fleet = Fleet(
                 Run(
@@ -101,7 +103,7 @@ async def _run(plan: Plan, options: Options, console: Console) -> Report:
     return report(
         plan.scenario,
         finished,
-        url=options.site.url,
+        url=options.site.shown,
         server=welcome.server,
         started_at=started_at,
         notes=notes,

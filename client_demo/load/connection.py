@@ -36,6 +36,13 @@ class Site(Struct, frozen=True, kw_only=True):
     url: str
     token: str | None = None
 
+    @property
+    def shown(self) -> str:
+        """The URL without a user and password, which may be in it."""
+        scheme, between, rest = self.url.partition("://")
+        host, slash, path = rest.partition("/")
+        return f"{scheme}{between}{host.rpartition('@')[2]}{slash}{path}"
+
 
 class NotConnectedError(Exception):
     """A connection could not be made; the text says why.
@@ -141,7 +148,7 @@ async def dial(site: Site, *, slow: bool = False) -> Connection:
             ping_interval=None,
         )
     except (OSError, InvalidHandshake, InvalidURI, TimeoutError) as error:
-        raise NotConnectedError("connect_failed", f"{site.url}: {error}") from error
+        raise NotConnectedError("connect_failed", f"{site.shown}: {error}") from error
     try:
         with anyio.fail_after(_GREETING_S):
             return Connection(link, await _greet(link, site, slow=slow))

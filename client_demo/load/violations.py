@@ -26,7 +26,7 @@ KINDS: dict[Kind, str] = {
     "early_caught_up": "`caught_up` came before all that it speaks of.",
     "two_turns": "A turn began while another one ran.",
     "no_start": "An event of a turn that did not begin.",
-    "bad_start": "A `start` twice, whose `turn` is not its number, or for no message.",
+    "bad_start": "A `start` whose `turn` is not its number (so a second one), or for no message.",
     "after_done": "Something of a turn came after its `done`, other than `cut`.",
     "second_done": "A turn ended twice.",
     "second_usage": "A turn has two `usage`.",

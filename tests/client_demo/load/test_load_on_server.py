@@ -258,7 +258,7 @@ async def test_people_arrive(server: ServerProcess, tmp_path: Path) -> None:
 async def test_without_a_server_there_is_no_load(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    options = Options(site=Site(url="ws://127.0.0.1:1/v1/chat"))
+    options = Options(site=Site(url="ws://me:secret@127.0.0.1:1/v1/chat"))
     assert await run(plan({"steps": CHAT}), options) == 1
     assert "no load: ws://127.0.0.1:1/v1/chat: " in capsys.readouterr().err
 

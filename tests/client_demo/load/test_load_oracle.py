@@ -87,6 +87,7 @@ def test_frames_that_change_places_are_reordered() -> None:
         ("no_start", [GOOD[0], event("skip", 2), *GOOD[2:7]]),
         ("bad_start", [GOOD[0], msgspec.structs.replace(START, turn=7), event("skip", 3)]),
         ("bad_start", [event("skip", 1), *GOOD[1:7]]),
+        ("bad_start", [*GOOD[:3], msgspec.structs.replace(START, seq=4)]),
         ("two_turns", [*GOOD[:3], *turn(4, "x", send="m2")]),
         ("no_done", GOOD[:-1]),
         ("message_twice", [*GOOD[:7], *turn(8, "x", send="m1")]),
@@ -110,6 +111,8 @@ def test_tool_calls_settle_once() -> None:
     early = renumbered(ends, -1)
     assert hear(*begin, CALL, *early).kinds == ["call_unsettled"]
     assert hear(*begin, *renumbered([RESULT, *ends], -1)).kinds == ["call_unknown"]
+    shown = hear(*begin, CALL, *renumbered([CALL, RESULT, *ends]))
+    assert shown.kinds == ["call_unknown"]
 
 
 def cut_log(said: str) -> Heard:
