@@ -77,6 +77,7 @@ class Worker:
         self._began = anyio.current_time()
         self._stopping = anyio.Event()
         self._time = anyio.CancelScope()
+        self._sampled = (time.process_time(), 0.0)
         self.tally = Tally(self._now_s)
 
     def stop(self) -> None:
@@ -88,6 +89,7 @@ class Worker:
     async def work(self) -> None:
         """Runs all stages to their end."""
         self._began = anyio.current_time()
+        self._sampled = (time.process_time(), 0.0)
         stages = self._scenario.stages
         if self._runs is None:
             long_s = length_s(stages) + self._scenario.drain_seconds
@@ -104,6 +106,8 @@ class Worker:
                     if not most_users(stages):
                         await self._arrive(users)
             tasks.cancel_scope.cancel()
+        if not self.tally.cpu:
+            self._busy()
 
     async def _stay(self, number: int) -> None:
         """One user, again and again while it is wanted."""
@@ -158,24 +162,29 @@ class Worker:
             self.tally.time("lag", anyio.current_time() - due)
 
     async def _ticks(self) -> None:
-        used_s, at_s = time.process_time(), self._now_s()
         while True:
             await anyio.sleep(_TICK_S)
             self.tally.user(0)
-            now_used_s, now_s = time.process_time(), self._now_s()
-            cpu = 100 * (now_used_s - used_s) / (now_s - at_s)
-            used_s, at_s = now_used_s, now_s
-            self.tally.cpu.append(round(cpu, 1))
+            cpu = self._busy()
             ttft = self.tally.histogram("ttft")
             self._tick(
                 Tick(
-                    at_s=at_s,
+                    at_s=self._now_s(),
                     users=self.tally.active,
                     counters=dict(self.tally.counters),
                     ttft=None if ttft is None else ttft.encode(),
                     cpu=cpu,
                 )
             )
+
+    def _busy(self) -> float:
+        """Notes how busy this process was since the last time, in percent."""
+        used_s, at_s = time.process_time(), self._now_s()
+        before_used_s, before_s = self._sampled
+        self._sampled = used_s, at_s
+        cpu = 100 * (used_s - before_used_s) / max(at_s - before_s, 1e-9)
+        self.tally.cpu.append(round(cpu, 1))
+        return cpu
 
     def _now_s(self) -> float:
         return anyio.current_time() - self._began

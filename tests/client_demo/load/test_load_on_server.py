@@ -220,6 +220,7 @@ async def test_a_broken_threshold_is_exit_code_1(
     code, report = await load(chat, server.url, tmp_path)
     assert code == 1
     assert [one.held for one in report.thresholds] == [True, False, True]
+    assert report.overall.figures["cpu.max"] > 0
 
 
 async def test_refusals_are_errors_and_end_the_script(
