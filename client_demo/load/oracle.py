@@ -98,10 +98,6 @@ class Oracle:
         """A `send` was replied to with ok: its message has to be in the log."""
         self._accepted.add(send)
 
-    def withdrawn(self, send: str) -> None:
-        """A `send` was taken back before it became a message."""
-        self._accepted.discard(send)
-
     def interrupted(self, turn: int) -> None:
         """The reply to an interrupt came on this connection."""
         if turn in self.turns:

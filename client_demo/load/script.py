@@ -222,7 +222,6 @@ class Script:
         tally.count(f"interrupts.{reply.outcome}")
         self._peer.time("interrupt_reply", replied_at - began)
         if reply.outcome == "dequeued":
-            talk.oracle.withdrawn(watch.send)
             watch.end(replied_at)
         await talk.until(lambda: watch.over, _ANSWER_S)
         if reply.outcome == "interrupted" and watch.ended_at is not None:

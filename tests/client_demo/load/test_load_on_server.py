@@ -264,6 +264,17 @@ async def test_without_a_server_there_is_no_load(
     assert "no load: ws://127.0.0.1:1/v1/chat: " in capsys.readouterr().err
 
 
+async def test_a_message_that_waits_is_taken_back(
+    server: ServerProcess, tmp_path: Path
+) -> None:
+    steps = [*CHAT[:2], {"do": "send", "text": "waits"}, {"do": "interrupt"}]
+    code, report = await load(plan({"steps": steps}, users=1), server.url, tmp_path)
+    assert (code, report.violations) == (0, [])
+    assert report.overall.counted["interrupts"] == {"dequeued": 1}
+    statuses = {"completed": 1, "interrupted/by_client": 1}
+    assert report.overall.counted["statuses"] == statuses
+
+
 @pytest.mark.parametrize("processes", [1, 2])
 async def test_ctrl_c_lets_users_finish_and_reports(
     server: ServerProcess, tmp_path: Path, processes: int
