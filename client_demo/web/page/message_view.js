@@ -32,22 +32,13 @@ export class MessageView {
     this.element = h("article", { class: "message", "aria-label": "You" }, this.#bubble, this.#bar);
   }
 
-  /**
-   * @param {"queued" | "steering" | "taken back" | null} state
-   * @param {boolean} canReplace
-   * @param {{ids: string[], shown: number}} versions
-   */
-  update(state, canReplace, versions) {
+  /** @param {"queued" | "steering" | "taken back" | null} state */
+  update(state) {
     this.#note.hidden = state === null;
-    if (state !== null) {
-      setText(this.#note.firstChild, state);
-      this.#note.lastChild.hidden = state !== "queued";
-      this.element.classList.toggle("void", state === "taken back");
-    }
-    const wanted = `${canReplace} ${versions.ids} ${versions.shown}`;
-    if (wanted === this.#shown) return;
-    this.#shown = wanted;
-    this.#showBar(canReplace, versions);
+    if (state === null) return;
+    setText(this.#note.firstChild, state);
+    this.#note.lastChild.hidden = state !== "queued";
+    this.element.classList.toggle("void", state === "taken back");
   }
 
   get canEdit() {
@@ -68,7 +59,15 @@ export class MessageView {
     edited.focus();
   }
 
-  #showBar(canReplace, { ids, shown }) {
+  /**
+   * Shows what can be done with it.
+   * @param {boolean} canReplace
+   * @param {{ids: string[], shown: number}} versions
+   */
+  showBar(canReplace, { ids, shown }) {
+    const wanted = `${canReplace} ${ids} ${shown}`;
+    if (wanted === this.#shown) return;
+    this.#shown = wanted;
     const { content } = this.#message;
     const step = (label, name, id) =>
       button(label, () => this.#actions.showVersion(id), { "aria-label": name, disabled: id === undefined });

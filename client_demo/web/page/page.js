@@ -222,6 +222,7 @@ function paint() {
     online: client.status.state === "online",
     stops,
     takenBack,
+    versionsKey: `${list.map(({ id }) => id)} ${active.fold.turns.size} ${active.fold.running?.seq}`,
     canReplace: (message) => library.canReplace(message),
     versions: (message) => library.versions(list, message),
   });

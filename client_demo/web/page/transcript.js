@@ -13,6 +13,7 @@ export class Transcript {
   #views = new Map();
   #sends = new Map();
   #settled = new Set();
+  #versionsKey = null;
 
   /**
    * @param {HTMLElement} root
@@ -29,14 +30,17 @@ export class Transcript {
    * Shows a conversation as it is now.
    * @param {import("../client.js").Conversation} conversation
    * @param {object} facts `online`; `stops`: by turn, how many ms a stop took to be
-   *   answered; `takenBack`: ids of sends; `canReplace(message)`; `versions(message)`
+   *   answered; `takenBack`: ids of sends; `canReplace(message)` and `versions(message)`,
+   *   asked again for all messages only where `versionsKey` is another
    */
   show(conversation, facts) {
     if (conversation !== this.#conversation || conversation.fold !== this.#fold) {
       this.#startOver(conversation);
     }
     const { items } = conversation.fold;
-    items.forEach((item, index) => this.#showItem(item, index, facts));
+    const hasNews = facts.versionsKey !== this.#versionsKey;
+    this.#versionsKey = facts.versionsKey;
+    items.forEach((item, index) => this.#showItem(item, index, facts, hasNews));
     this.#showSends(conversation, facts.online);
   }
 
@@ -73,9 +77,10 @@ export class Transcript {
     return this.#fold.items.findLast((item) => item.kind === "turn");
   }
 
-  #showItem(item, index, { stops, takenBack, canReplace, versions }) {
+  #showItem(item, index, { stops, takenBack, canReplace, versions }, hasNews) {
     let view = this.#views.get(item);
-    if (!view) {
+    const isNew = !view;
+    if (isNew) {
       view =
         item.kind === "turn"
           ? new TurnView(item, this.#actions)
@@ -84,7 +89,8 @@ export class Transcript {
       this.#root.insertBefore(view.element, this.#root.children[index] ?? null);
     }
     if (item.kind === "turn") this.#showTurn(item, view, stops.get(item));
-    else view.update(this.#messageState(item, index, takenBack), canReplace(item), versions(item));
+    else view.update(this.#messageState(item, index, takenBack));
+    if (item.kind === "message" && (isNew || hasNews)) view.showBar(canReplace(item), versions(item));
   }
 
   #showTurn(turn, view, stopMs) {
