@@ -184,3 +184,14 @@ async def test_a_turn_that_only_the_store_holds_is_cut_in_its_order() -> None:
             frames.append(await client.frame())
         after = [f["type"] for f in frames][-3:]
         assert after == ["cut", "config", "caught_up"]
+
+
+async def test_an_answer_leaves_before_the_loop_turns() -> None:
+    """However long a turn of the loop takes, as it does under load."""
+    async with rig(endless("x")) as r, connected(r) as client:
+        await client.ask("open", conversation="c")
+        await settle()
+        client.wire.call_soon = lambda callback: None  # type: ignore[method-assign]
+        assert (await client.ask("interrupt", conversation="c"))["ok"]
+        client.say("ping")
+        assert (await client.frame())["type"] == "pong"

@@ -134,6 +134,7 @@ class Connection:
             refuse=self._refuse,
             heard=self._deadlines.heard,
             welcome=self._welcome,
+            answer=self._writer.take_turn,
             end=self._end,
             now=anyio.current_time(),
         )

@@ -57,6 +57,7 @@ class Reader:
         refuse: Callable[[ErrorBody, str | None], None],
         heard: Callable[[], None],
         welcome: Callable[[], None],
+        answer: Callable[[], None],
         end: End,
         now: float,
     ) -> None:
@@ -72,6 +73,7 @@ class Reader:
             refuse: Answers with an error.
             heard: Told of a `hello`.
             welcome: Told that it was believed.
+            answer: Writes what is due, at once.
             end: Ends the connection.
             now: Seconds on anyio's clock.
         """
@@ -83,6 +85,7 @@ class Reader:
         self._refuse = refuse
         self._heard = heard
         self._welcome = welcome
+        self._answer = answer
         self._end = end
         self._over = False
         self._frames = TokenBucket(
@@ -120,6 +123,8 @@ class Reader:
                     await self._greet(hello)
                 if self._over:
                     return
+                # Under load a turn of the loop is long: no answer waits for the next.
+                self._answer()
             await anyio.lowlevel.checkpoint()
 
     def _take(self, data: str | bytes, now: float) -> Hello | None:

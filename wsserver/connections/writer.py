@@ -100,7 +100,7 @@ class Writer:
     def _wake(self) -> None:
         if not self._poked:
             self._poked = True
-            self._transport.call_soon(self._take_turn)
+            self._transport.call_soon(self.take_turn)
 
     def begin(self) -> None:
         """Writes from now on."""
@@ -111,8 +111,8 @@ class Writer:
         """Writes nothing more, but for `write_rest`."""
         self._running = False
 
-    def _take_turn(self) -> None:
-        """Writes what is due; called by the event loop."""
+    def take_turn(self) -> None:
+        """Writes what is due, if there is room; called by the event loop, too."""
         self._poked = False
         if self._waits_for_room or not self._running:
             return
