@@ -73,6 +73,10 @@ def test_a_page_sees_and_cuts_a_connection(start: Any) -> None:
             client.recv(timeout=10)
         assert ended.value.rcvd is None, "cut, not closed"
         assert lines(page, "closed")[-1]["by"] == "inspector"
+        server.process.terminate()
+        code, seconds = server.wait()
+        assert code == 0
+        assert seconds < 5, "an open page holds nobody up"
 
 
 def test_a_duplicated_command_is_applied_once(start: Any) -> None:
