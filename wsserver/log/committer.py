@@ -20,7 +20,7 @@ log = structlog.get_logger(__name__)
 LAZY_SECONDS = 0.25
 """Between commits to a store that is not durable: nobody waits for them."""
 
-STALL_SECONDS = 0.5
+STALL_SECONDS = 1.0
 """A commit that takes longer is not waited for by whoever can be told meanwhile."""
 
 RETRY_FIRST_SECONDS = 0.05
