@@ -59,8 +59,12 @@ async def test_text_of_many_conversations_is_one_row_a_commit(path: Path) -> Non
         await stream(store, 1, 1, *keys)
         assert await counts(path) == (0, 20), "that a turn runs is more than text"
 
+        statements = list[str]()
+        store._writing.set_trace_callback(statements.append)
         await stream(store, 2, 5, *keys)
+        store._writing.set_trace_callback(None)
 
+        assert len(statements) == 4, "a commit of text is one statement"
         assert await counts(path) == (4, 20)
         for key in keys:
             assert await store.read(key, 0, ALL) == tokens(1, 5)
