@@ -227,6 +227,7 @@ def test_the_flags_in_the_guides_exist(known_flags: set[str]) -> None:
         | {"--url", "--token", "--idle", "--json", "--no-upstreams"},
         "config": known_flags | {"--json"},
         "conversations": {"--store", "--config", "--space", "--json", "--yes"},
+        "replay": {"--show", "--fast", "--texts", "--no-texts", "--url", "--token"},
     }
     seen: set[str] = set()
     for page in GUIDES.glob("*.md"):
