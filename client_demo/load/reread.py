@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import anyio
 
-from client_demo.load.connection import Connection, NotConnectedError, Site, dial
+from client_demo.load.connection import NotConnectedError, Site, dial
 from client_demo.load.oracle import Oracle
 from client_demo.load.violations import Found
 from protocol.codec import UnknownFrame, decode_server_frame, encode
@@ -32,50 +32,59 @@ async def reread(
         NotConnectedError: It can't be read.
     """
     connection = await dial(site)
-    oracle = Oracle(found)
+    reader = _Reader(name, found)
     try:
         with anyio.fail_after(_WITHIN_S):
             await connection.send(encode(Open(id=_OPEN, conversation=name)))
-            await _read(connection, name, oracle, found, note)
+            while not reader.is_done:
+                data = await connection.receive()
+                if data is None:
+                    raise NotConnectedError("connect_failed", "closed while read again")
+                note(data)
+                reader.take(data)
     except TimeoutError:
         raise NotConnectedError("wait_timeout", "while it was read again") from None
     finally:
         await connection.close()
-    return oracle
+    return reader.oracle
 
 
-async def _read(
-    connection: Connection,
-    name: str,
-    oracle: Oracle,
-    found: Found,
-    note: Callable[[bytes], None],
-) -> None:
-    while True:
-        data = await connection.receive()
-        if data is None:
-            raise NotConnectedError("connect_failed", "closed while read again")
+class _Reader:
+    """Gives the frames of one connection to an oracle."""
+
+    def __init__(self, name: str, found: Found) -> None:
+        self.oracle = Oracle(found)
+        self.is_done = False
+        self._name = name
+        self._found = found
+
+    def take(self, data: bytes) -> None:
+        """Takes a frame as it came.
+
+        Raises:
+            NotConnectedError: The conversation is refused.
+        """
         try:
             frame = decode_server_frame(data)
         except FrameError as error:
-            found("bad_frame", None, f"{error}: {data[:200]!r}")
-            continue
-        if isinstance(frame, UnknownFrame):
-            if frame.skip is not None:
-                oracle.event(frame.skip)
-            continue
+            self._found("bad_frame", None, f"{error}: {data[:200]!r}")
+            return
+        if isinstance(frame, UnknownFrame) and frame.skip is not None:
+            frame = frame.skip
         match frame:
-            case Event() if frame.conversation == name:
-                note(data)
-                oracle.event(frame)
+            case Event() if frame.conversation == self._name:
+                self.oracle.event(frame)
             case Reply() if frame.re == _OPEN:
-                note(data)
-                if frame.error is not None:
-                    raise NotConnectedError(frame.error.code, frame.error.message)
-                oracle.opened(frame, None)
+                self._opened(frame)
             case CaughtUp():
-                note(data)
-                oracle.caught_up(frame)
-                return
+                self.oracle.caught_up(frame)
+                self.is_done = True
             case _:
                 pass
+
+    def _opened(self, reply: Reply) -> None:
+        if reply.error is not None:
+            raise NotConnectedError(reply.error.code, reply.error.message)
+        if reply.outcome == "created":
+            self._found("log_reset", None, "it is not there any more")
+        self.oracle.opened(reply, None)

@@ -21,7 +21,7 @@ KINDS: dict[Kind, str] = {
     "gap": "Numbers are missing.",
     "repeated": "Numbers that had come already came again.",
     "reordered": "Numbers that were missing came later.",
-    "log_reset": "The server began the log anew: what was seen is void.",
+    "log_reset": "The server began the log anew, or has lost it: what was seen is void.",
     "head_behind": "The head of the log lies before what was seen of it.",
     "early_caught_up": "`caught_up` came before all that it speaks of.",
     "two_turns": "A turn began while another one ran.",

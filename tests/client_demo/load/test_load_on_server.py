@@ -177,6 +177,11 @@ def once(kind: bytes, number: int, spoil: Callable[[bytes], list[bytes]]) -> Any
             once(b"done", 1, lambda frame: []), {"tail_lost"}, id="lost done"
         ),
         pytest.param(
+            lambda frame: [frame.replace(b'"replay"', b'"created"')],
+            {"log_reset"},
+            id="lost log",
+        ),
+        pytest.param(
             once(b"delta", 3, lambda frame: [frame.replace(b'"text":"', b'"text":"~')]),
             {"wrong_text"},
             id="wrong text",
