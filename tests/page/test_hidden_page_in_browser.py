@@ -26,7 +26,8 @@ HIDING = """
   };
 """
 MINUTE_MS = 60_000
-KILOBYTE = "Words of an answer. \n" * 49
+CHUNK = "Words of an answer. \n" * 780
+CHUNKS_A_MEGABYTE = 64
 
 
 @pytest.fixture
@@ -90,12 +91,12 @@ def test_the_memory_of_a_hidden_page_is_bounded(
     hide(page, hidden=True)
     before = heap_bytes(page)
     held_back, unacknowledged = "", 0
-    for _ in range(10 * 1_024):
+    for _ in range(10 * CHUNKS_A_MEGABYTE):
         if unacknowledged < window:
-            server.event("delta", text=KILOBYTE)
-            unacknowledged += len(KILOBYTE)
+            server.event("delta", text=CHUNK)
+            unacknowledged += len(CHUNK)
         else:
-            held_back += KILOBYTE
+            held_back += CHUNK
     assert [frame for frame in server.received if frame["type"] == "ack"] == []
     assert heap_bytes(page) - before < 4 * window
     expect(page.locator(".turn .markdown")).to_have_count(0)
