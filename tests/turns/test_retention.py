@@ -111,6 +111,37 @@ async def test_what_lay_idle_for_too_long_goes_and_what_is_in_use_does_not() -> 
         assert await talk.rig.directory.retain() == 0
 
 
+async def test_all_that_lay_idle_goes_however_many_at_once() -> None:
+    async with talking(says("a"), retention=Retention(seconds=100.0)) as talk:
+        names = [f"d{number}" for number in range(5)]
+        for name in names:
+            await talk.rig.conversation(name)
+        await talk.rig.committer.flush()
+        await settled()
+        await anyio.sleep(101.0)
+        assert await talk.rig.directory.retain(at_once=2) == 5
+        await talk.rig.committer.flush()
+        for name in names:
+            assert await talk.rig.store.meta(f"alice/{name}") is None
+
+
+async def test_what_is_open_and_idle_keeps_nothing_else_from_going() -> None:
+    async with talking(says("a"), retention=Retention(seconds=100.0)) as talk:
+        for name in ("open1", "open2", "open3"):
+            conversation = await talk.rig.conversation(name)
+            conversation.attach(FakeViewer(conversation, name))
+        await talk.rig.committer.flush()
+        await anyio.sleep(1.0)
+        await talk.rig.conversation("d")
+        await talk.rig.committer.flush()
+        await settled()
+        await anyio.sleep(101.0)
+        assert await talk.rig.directory.retain(at_once=2) == 1
+        await talk.rig.committer.flush()
+        assert await talk.rig.store.meta("alice/d") is None
+        assert await talk.rig.store.meta("alice/open1") is not None
+
+
 async def test_what_was_used_while_idle_ones_were_sought_stays() -> None:
     class Slow(FaultyStore):
         async def idle(self, before: float, limit: int) -> list[str]:

@@ -41,6 +41,8 @@ log = structlog.get_logger(__name__)
 
 STOP_SECONDS = 1.0
 """How long a turn that is stopped by a drain may take to close its upstream."""
+IDLE_AT_ONCE = 100
+"""Conversations that retention drops with one commit: others wait for it."""
 
 
 class Directory:
@@ -233,14 +235,14 @@ class Directory:
         with anyio.move_on_after(STOP_SECONDS):
             await self._quiet()
 
-    async def retain(self, most: int = 100) -> int:
+    async def retain(self, at_once: int = IDLE_AT_ONCE) -> int:
         """Applies retention to what is in memory and to what lies idle.
 
         A conversation that is neither is trimmed when it is loaded. Returns how
-        many idle conversations were dropped, at most `most` at a time.
+        many idle conversations were dropped: all there are, `at_once` a commit.
 
         Raises:
-            StoreError: The store can't be read.
+            StoreError: The store can't be read, or does not take it at the moment.
         """
         wall = self._services.clock.wall()
         for loaded, conversation in list(self._loaded.items()):
@@ -251,14 +253,23 @@ class Directory:
                 point = await self._retention.trim_point(self._store, key, wall)
                 _trim(conversation, point)
         before = self._retention.before(wall)
-        if before is None:
-            return 0
+        dropped = 0
+        while before is not None:
+            drop = await self._drop_idle(before, at_once)
+            dropped += len(drop)
+            if len(drop) < at_once:
+                break
+            await self._committer.until_deleted(drop[-1])
+        return dropped
+
+    async def _drop_idle(self, before: float, most: int) -> list[str]:
         self._left.clear()
-        idle = await self._store.idle(before, most)
-        drop = [key for key in idle if not (key in self._left or self._in_use(key))]
-        for key in drop:
+        # What is open somewhere may be idle too, and must not stand before the rest.
+        idle = await self._store.idle(before, most + len(self._loaded))
+        free = [key for key in idle if not (key in self._left or self._in_use(key))]
+        for key in free[:most]:
             self._committer.discard(key)
-        return len(drop)
+        return free[:most]
 
     def statistics(self) -> tuple[int, int]:
         """Returns how many conversations are in memory and how many turns run."""
