@@ -1,4 +1,4 @@
-"""The command line: `python -m client_demo ask|chat|load`."""
+"""The command line: `python -m client_demo ask|chat|agent|load`."""
 
 import sys
 from functools import partial

@@ -85,8 +85,8 @@ def decode_command(
     """Reads one frame from a client.
 
     Members that are not known are ignored; of a member that stands twice the
-    last one counts, but `type` may stand only once. `open.after` may hold any JSON value: whether it is a
-    cursor is for the server to say (`bad_cursor`). Integers in free JSON
+    last one counts, but `type` may stand only once. `open.after` may hold any JSON
+    value: whether it is a cursor is for the server to say (`bad_cursor`). Integers in free JSON
     (`metadata`, `output`, ...) have to fit in 64 bits.
 
     Args:

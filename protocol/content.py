@@ -134,7 +134,7 @@ class Limits(Struct, frozen=True, kw_only=True, omit_defaults=True):
         conversations: Open conversations on one connection.
         active_turns: Running turns of one principal.
         queued: Waiting messages of one conversation.
-        pending_tools: Tool calls that may be open in one turn.
+        pending_tools: Tool calls of one turn, in all.
         tool_output_bytes: The longest output of a tool.
         idempotency_s: How long command ids are remembered at the least.
         depth: Lists and objects that may stand in each other.

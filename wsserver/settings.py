@@ -231,7 +231,8 @@ class Settings(Struct, frozen=True, kw_only=True):
         Seconds, Meta(description="How long it is passed over until it is tried again.")
     ] = 15.0
     turn_timeout_seconds: Annotated[
-        Seconds, Meta(description="For a whole turn, tools included.")
+        Seconds,
+        Meta(description="For a turn, but for the time that it waits for tools."),
     ] = 600.0
     tool_timeout_seconds: Annotated[
         Seconds, Meta(description="For a tool that names no timeout.")
@@ -305,7 +306,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     ] = 8
     max_turn_bytes: Annotated[Bytes, Meta(description="Text of one turn.")] = 4_194_304
     max_pending_tools: Annotated[
-        Count, Meta(description="Tool calls of one turn that may be open.")
+        Count, Meta(description="Tool calls of one turn, in all.")
     ] = 32
     max_tool_rounds: Annotated[
         Count, Meta(description="Model calls that tools may cause in one turn.")

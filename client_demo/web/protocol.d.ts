@@ -572,7 +572,7 @@ export interface Limits {
   active_turns: number;
   /** Waiting messages of one conversation. */
   queued: number;
-  /** Tool calls that may be open in one turn. */
+  /** Tool calls of one turn, in all. */
   pending_tools: number;
   /** The longest output of a tool. */
   tool_output_bytes: number;

@@ -10,6 +10,7 @@ from websockets.asyncio.client import ClientConnection
 from websockets.exceptions import ConnectionClosed
 
 from protocol.codes import CloseCode
+from protocol.ids import VERSION
 from wsserver import __version__
 from wsserver.operations.findings import Finding, Tell, fail, ok, warn
 from wsserver.operations.machine import judge_skew
@@ -61,7 +62,7 @@ class Dialogue:
     async def _greet(self, token: str | None) -> None:
         hello: Frame = {
             "type": "hello",
-            "protocol": 1,
+            "protocol": VERSION,
             "client": {"name": "wsserver-doctor", "version": __version__},
         }
         if token is not None:
