@@ -28,7 +28,6 @@ from wsserver.transports.http import (
     upgrade_required,
 )
 from wsserver.transports.metrics_access import MetricsAccess
-from wsserver.transports.soon import Soon
 from wsserver.transports.websocket import (
     CLOSE_SECONDS,
     HIGH_WATER_BYTES,
@@ -162,7 +161,6 @@ class Listener:
         return partial(
             WebSocket,
             max_buffered_bytes=_BUFFERED_FRAMES * self._endpoint.max_frame_bytes,
-            soon=Soon(),
             made=self._connected,
             lost=self._lost,
         )

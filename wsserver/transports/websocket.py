@@ -19,7 +19,6 @@ from websockets.protocol import Event, State
 
 from protocol.codes import CloseCode
 from wsserver.connections.transport import Handshake, TransportClosed
-from wsserver.transports.soon import Soon
 
 HIGH_WATER_BYTES = 65_536
 LOW_WATER_BYTES = 16_384
@@ -67,7 +66,6 @@ class WebSocket(ServerConnection):
         "_ping_timer",
         "_pings",
         "_pings_since",
-        "_soon",
         "_unread",
         "client",
         "path",
@@ -83,17 +81,15 @@ class WebSocket(ServerConnection):
         self,
         *args: Any,
         max_buffered_bytes: int,
-        soon: Soon,
         made: "Callable[[WebSocket], None]",
         lost: "Callable[[WebSocket], None]",
         **kwargs: Any,
     ) -> None:
-        """Takes websockets' own arguments, and four of ours.
+        """Takes websockets' own arguments, and three of ours.
 
         Args:
             args: For `ServerConnection`.
             max_buffered_bytes: With more in the write buffer the peer is dropped.
-            soon: Calls back at the end of the loop's turn.
             made: Told when the TCP connection is there.
             lost: Told when it is not any more.
             kwargs: For `ServerConnection`.
@@ -102,7 +98,6 @@ class WebSocket(ServerConnection):
         self.peer_name: object = None
         self.received_bytes = 0
         self.written_bytes = 0
-        self._soon = soon
         self._max_buffered_bytes = max_buffered_bytes
         self._made = made
         self._lost = lost
@@ -164,7 +159,7 @@ class WebSocket(ServerConnection):
 
     def call_soon(self, callback: Callable[[], None]) -> None:
         """See `Transport.call_soon`."""
-        self._soon.call(callback)
+        self.loop.call_soon(callback)
 
     def buffered_bytes(self) -> int:
         """Returns how much the socket has not taken yet."""
