@@ -12,6 +12,10 @@ from math import inf
 
 import anyio
 
+LOOK_SECONDS = 60.0
+"""An alarm is looked at so often at the least: one that was cancelled is then gone,
+also when it was set to a time tomorrow."""
+
 
 class Alarm:
     """Calls back when its time has come, once for each time that it was set to."""
@@ -29,8 +33,7 @@ class Alarm:
         """Lets it ring at that time of anyio's clock and not before; `inf` is never."""
         self._at = at
         if at < self._looked_at:
-            self._looked_at = at
-            self._alarms.add(at, self)
+            self._looked_at = self._alarms.add(at, self)
 
     def cancel(self) -> None:
         """Ends it: it never rings again, and holds nothing any more."""
@@ -57,11 +60,16 @@ class Alarms:
         self._sleeping_until = -inf
         self._earlier = anyio.Event()  # set when one is due before that
 
-    def add(self, at: float, alarm: Alarm) -> None:
-        """Looks at an alarm at that time."""
+    def __len__(self) -> int:
+        return len(self._queue)
+
+    def add(self, at: float, alarm: Alarm) -> float:
+        """Looks at an alarm at that time, or earlier; returns when."""
+        at = min(at, anyio.current_time() + LOOK_SECONDS)
         heappush(self._queue, (at, next(self._numbers), alarm))
         if at < self._sleeping_until:
             self._earlier.set()
+        return at
 
     async def run(self) -> None:
         """Rings for ever."""
