@@ -20,6 +20,8 @@ from tests.fakes.server import server as serve
 from wsserver.inspector.records import Act, decode_header, decode_record
 
 FAST = "demo/fast:tokens=40,tokens_per_second=400"
+LONG = "demo/fast:tokens=4000,tokens_per_second=400"
+"""It is still running when it is interrupted, however busy the machine is."""
 WEATHER = {"name": "get_weather", "parameters": {"type": "object"}}
 CHAT = [
     {"do": "open"},
@@ -72,7 +74,7 @@ async def load(
 ALL_STEPS = [
     {"do": "open", "window_bytes": 2048},
     {"do": "loop", "times": 2, "every_seconds": 0.1, "steps": CHAT[1:]},
-    {"do": "send", "text": "stop"},
+    {"do": "send", "text": "stop", "model": LONG},
     {"do": "interrupt", "after_tokens": 5, "seen": 0.5},
     {"do": "send", "text": "drop"},
     {"do": "drop", "after_tokens": 5},
