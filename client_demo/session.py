@@ -148,6 +148,7 @@ class Session:
 
     def forget(self, name: str, error: ClientError) -> None:
         """Ends a conversation here."""
+        self.tools.let_go(name)
         conversation = self._conversations.pop(name, None)
         if conversation is not None:
             conversation.fail(error)

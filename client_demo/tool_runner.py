@@ -37,6 +37,10 @@ class ToolRunner:
         """Says which tools a conversation's requests may ask for."""
         self._tools[conversation] = tools
 
+    def let_go(self, conversation: str) -> None:
+        """Forgets the tools of a conversation; those that run go on."""
+        self._tools.pop(conversation, None)
+
     def start(self, request: ToolRequest) -> None:
         """Starts the tool that is asked for, or answers that there is none."""
         tool = self._tools.get(request.conversation, {}).get(request.name)

@@ -333,6 +333,8 @@ class ClientProtocol(Commands):
             self._settle(reply)
 
     def _asked(self, request: ToolRequest) -> None:
+        if not self._subscriptions.wanted(request.conversation):
+            return  # it was let go meanwhile, so another connection is asked
         if self._tools.ask(request.conversation, request.call, request.turn):
             self._output.emit(request)
             return

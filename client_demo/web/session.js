@@ -281,6 +281,8 @@ export class Session {
   }
 
   #toolRequest(request) {
+    // One that was let go meanwhile: another connection is asked.
+    if (!this.#subscriptions.has(request.conversation)) return;
     if (this.#calls.ask(request)) this.#notice("tool", { request });
     else this.again(this.#calls.answered(request));
   }

@@ -127,6 +127,17 @@ async def test_a_request_runs_the_tool_and_sends_its_result(server: Double) -> N
         assert (given["conversation"], given["call"]) == ("c", "k")
 
 
+async def test_of_conversations_that_were_let_go_no_tools_are_kept(
+    server: Double,
+) -> None:
+    async with connect(server.url) as client, anyio.create_task_group() as tasks:
+        for conversation in ("c", "d"):
+            chat = await client.open(conversation, tools=[weather])
+            tasks.start_soon(chat.close)
+            await server.peer.reply(await server.peer.command("close"), "closed")
+        assert not client._session.tools._tools
+
+
 async def test_what_a_tool_raises_is_told_to_the_model(server: Double) -> None:
     async def broken() -> str:
         raise LookupError("no such city")
