@@ -106,6 +106,7 @@ async def test_steering_joins_at_the_next_model_call() -> None:
         steering = [e for e in await talk.log() if isinstance(e, MessageEvent)][1]
         assert steering.steers == turn
         assert len(await talk.dones()) == 1, "it has no turn of its own"
+        assert not talk.conversation._schedule._senders, "nobody asks for it any more"
         talk.send("thanks")
         await talk.done()
         assert talk.said()[3:] == [

@@ -139,6 +139,9 @@ class Schedule:
         if not active:
             self._services.quiet.set()
         self.last, self.turn = self.turn, None
+        waiting = {message.seq for message in self._state.queue}
+        for joined in self._senders.keys() - waiting:
+            del self._senders[joined]
         self._state.running = self._state.asked_tokens = 0
         self._log.compact_soon()
         self.start_next()
