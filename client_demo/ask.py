@@ -10,12 +10,11 @@ from anyio.abc import TaskGroup
 from client_demo.client import connect
 from client_demo.control_characters import without_controls
 from client_demo.errors import ClientError, NotConnectedError
+from client_demo.exit_codes import COMPLETE, FAILED, INCOMPLETE, NO_CONNECTION
 from client_demo.tasks import task_group
 from client_demo.turn import Turn
 from protocol.codec import encode
 from protocol.events import DeltaEvent, DoneEvent, RefusalEvent
-
-COMPLETE, FAILED, INCOMPLETE, NO_CONNECTION = 0, 1, 3, 4
 
 
 async def ask(

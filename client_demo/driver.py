@@ -17,11 +17,10 @@ from websockets.exceptions import (
 
 from protocol.client import ClientProtocol
 from protocol.client_events import ClientEvent, DropConnection
-from protocol.codes import CloseCode
+from protocol.codes import NO_CLOSE_FRAME, CloseCode
 from protocol.ids import SUBPROTOCOL
 
 _CLOSE_TIMEOUT_S = 2.0
-_NO_CLOSE_FRAME = 1006
 _REFUSALS = {401: CloseCode.UNAUTHORIZED, 403: CloseCode.FORBIDDEN}
 
 TokenSource = Callable[[], Awaitable[str]]
@@ -135,7 +134,7 @@ class Driver:
         code = self._socket.close_code
         self._socket = None
         machine.disconnected(
-            None if code == _NO_CLOSE_FRAME else code, anyio.current_time()
+            None if code == NO_CLOSE_FRAME else code, anyio.current_time()
         )
         self.flush()
 

@@ -97,6 +97,11 @@ class CloseCode(IntEnum):
     DRAINED = 4601
 
 
+NO_CLOSE_FRAME = 1006
+"""What stands for the code where a connection ended without one; never on the wire
+(RFC 6455, section 7.1.5)."""
+
+
 class CloseMeaning(Struct, frozen=True, kw_only=True):
     """What one close code says.
 

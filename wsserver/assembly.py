@@ -19,15 +19,15 @@ from wsserver.auth.open import OpenAuthority
 from wsserver.auth.principal import Authority
 from wsserver.connections.settings import ConnectionSettings
 from wsserver.engine.deadlines import Patience
+from wsserver.engine.limits import TurnLimits
 from wsserver.engine.tools import ToolTimes
-from wsserver.engine.turn import TurnLimits
 from wsserver.log.store import RECEIPTS_KEPT_SECONDS, Store
 from wsserver.settings import Settings
 from wsserver.sources import SettingsError
 from wsserver.transports.addresses import read_networks
 from wsserver.transports.listener import Endpoint
 from wsserver.transports.metrics_access import MetricsAccess
-from wsserver.turns.directory import Retention
+from wsserver.turns.retention import Retention
 from wsserver.turns.server_tools import ServerTools
 from wsserver.turns.services import ConversationLimits, Models
 

@@ -10,9 +10,8 @@ from wsserver.flags import Load, with_flags
 from wsserver.operations.commands import add_config_commands, doctor
 from wsserver.operations.conversation_commands import add_conversation_commands
 from wsserver.operations.replay_commands import replay_command
+from wsserver.operations.shell import EXIT_BAD_SETTINGS
 from wsserver.sources import SettingsError
-
-EXIT_BAD_SETTINGS = 2
 
 
 def main() -> None:

@@ -10,7 +10,7 @@ from functools import lru_cache
 import prometheus_client
 from prometheus_client import Counter, Histogram
 
-from protocol.codes import CloseCode
+from protocol.codes import NO_CLOSE_FRAME, CloseCode
 from protocol.events import DoneEvent, UsageEvent
 from wsserver import __version__
 from wsserver.engine.breaker import Breaker
@@ -22,7 +22,7 @@ OTHER = "other"
 MAX_MODELS = 100
 """Model names beyond so many are counted as `other`: clients choose them."""
 
-_CLOSE_CODES = frozenset(map(int, CloseCode)) | {1005, 1006}
+_CLOSE_CODES = frozenset(map(int, CloseCode)) | {1005, NO_CLOSE_FRAME}
 
 
 class Metrics:

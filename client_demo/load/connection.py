@@ -9,13 +9,13 @@ from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidURI
 
 from protocol.codec import decode_server_frame, encode
+from protocol.codes import NO_CLOSE_FRAME
 from protocol.commands import Hello
 from protocol.content import ClientInfo
 from protocol.control import ErrorFrame, Welcome
 from protocol.frame_error import FrameError
 from protocol.ids import SUBPROTOCOL, VERSION
 
-NO_CLOSE_FRAME = 1006
 _GREETING_S = 30.0
 _CLOSE_S = 2.0
 _LONGEST_FRAME = 2**24

@@ -11,7 +11,6 @@ import anyio
 from anyio.abc import TaskGroup
 
 from client_demo.load.connection import (
-    NO_CLOSE_FRAME,
     Connection,
     NotConnectedError,
     Pace,
@@ -24,7 +23,7 @@ from client_demo.load.tally import Tally
 from client_demo.load.violations import Found, Kind
 from protocol.backoff import Backoff
 from protocol.codec import UnknownFrame, decode_server_frame
-from protocol.codes import advice
+from protocol.codes import NO_CLOSE_FRAME, advice
 from protocol.control import CaughtUp, ControlFrame, ErrorFrame, Reply, ToolRequest
 from protocol.events import Event, LogEvent
 from protocol.frame_error import FrameError

@@ -15,7 +15,6 @@ from msgspec import Struct
 from msgspec.structs import replace
 from rich.console import Console
 
-from client_demo.ask import FAILED, NO_CONNECTION
 from client_demo.client import connect
 from client_demo.control_characters import without_controls
 from client_demo.errors import (
@@ -24,6 +23,7 @@ from client_demo.errors import (
     NotConnectedError,
     StoppedError,
 )
+from client_demo.exit_codes import COMPLETE, FAILED, NO_CONNECTION, WRONG_USAGE
 from client_demo.session import Notice
 from client_demo.tasks import task_group
 from client_demo.terminal import slash_commands
@@ -122,7 +122,7 @@ class Terminal:
         except (ClientError, MemoryFileError) as error:
             self._screen.warn(str(error))
             return FAILED
-        return 0
+        return COMPLETE
 
     def noticed(self, notice: Notice) -> None:
         """Shows what happens to the connection."""
@@ -283,7 +283,7 @@ async def chat(wanted: Wanted, *, tool_file: Path | None, own_tools: bool) -> in
         tools = load_tools(tool_file) if own_tools else []
     except ToolFileError as error:
         Screen(console).warn(str(error))
-        return 2
+        return WRONG_USAGE
     terminal = Terminal(
         console,
         folder=state_folder(os.environ),

@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from protocol.merge import MAX_MERGED_BYTES
 from wsserver.connections.lens import Lens
-from wsserver.log.entry import MAX_MERGED_BYTES, Entry, compact, text_entry
+from wsserver.log.entry import Entry, compact, text_entry
 
 QUOTED = b'"c"'
 ATTRS = b'"call":"k","name":"t",'

@@ -14,12 +14,12 @@ import msgspec
 import pytest
 import trio.testing
 
+from protocol.merge import MAX_MERGED_BYTES
 from tests.connections.wire import SETTINGS, Client, connected
 from tests.fakes.rig import rig
 from wsserver.connections.writer import QUANTUM_BYTES
 from wsserver.engine.limits import TurnLimits
 from wsserver.engine.model import ModelEvent, ModelRequest, Text
-from wsserver.log.entry import MAX_MERGED_BYTES
 from wsserver.providers.batches import Batches
 from wsserver.turns.services import ConversationLimits
 

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from protocol.merge import MAX_MERGED_BYTES
 from tests.connections.journal import (
     Desk,
     Disk,
@@ -18,7 +19,6 @@ from tests.connections.journal import (
     text,
 )
 from wsserver.connections.writer import QUANTUM_BYTES
-from wsserver.log.entry import MAX_MERGED_BYTES
 
 HIGH_WATER = 65_536
 

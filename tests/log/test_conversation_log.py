@@ -8,6 +8,7 @@ import pytest
 
 from protocol.content import Config
 from protocol.events import ConfigEvent, DeltaEvent, UsageEvent
+from protocol.merge import MAX_MERGED_BYTES
 from tests.fakes.faulty import FaultyStore
 from tests.log.numbers import numbers
 from wsserver.log.conversation_log import (
@@ -15,7 +16,7 @@ from wsserver.log.conversation_log import (
     SEAL_AFTER,
     ConversationLog,
 )
-from wsserver.log.entry import MAX_MERGED_BYTES, Entry
+from wsserver.log.entry import Entry
 from wsserver.log.store import Meta, Receipt, StoreError
 
 NEW = Meta(epoch="e", head=0, oldest=1, live=False, state=b"")

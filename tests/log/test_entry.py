@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wsserver.log.entry import MAX_MERGED_BYTES, Entry, compact, text_entry
+from protocol.merge import MAX_MERGED_BYTES
+from wsserver.log.entry import Entry, compact, text_entry
 
 CONVERSATION = b'"c-1"'
 CALL = b'"call":"call_1","name":"f",'

@@ -12,8 +12,8 @@ from protocol.events import DoneEvent, UsageEvent
 from tests.fakes.rig import ALICE, FakeViewer, Rig, done, events, rig
 from tests.fakes.scripted import ScriptedProvider, says
 from wsserver.engine.deadlines import Patience
+from wsserver.engine.limits import TurnLimits
 from wsserver.engine.model import Failure, Finished, Reasoning, Text
-from wsserver.engine.turn import TurnLimits
 from wsserver.turns.conversation import Conversation
 from wsserver.turns.errors import CommandError
 from wsserver.turns.services import ConversationLimits

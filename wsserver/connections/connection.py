@@ -13,7 +13,7 @@ import anyio
 import structlog
 
 from protocol.codec import encode
-from protocol.codes import CloseCode
+from protocol.codes import NO_CLOSE_FRAME, CloseCode
 from protocol.content import ErrorBody
 from protocol.control import AuthExpiring, Goaway, Heartbeat, Welcome
 from protocol.ids import VERSION
@@ -37,8 +37,6 @@ from wsserver.turns.directory import Directory
 log = structlog.get_logger(__name__)
 
 CLOSE_SECONDS = 3.0
-NO_CLOSE_FRAME = 1006
-"""What RFC 6455, section 7.1.5, says of a connection that ended without one."""
 
 
 class Connection:

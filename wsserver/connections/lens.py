@@ -5,7 +5,8 @@ This module knows nothing of where entries come from or where frames go.
 
 from collections.abc import Iterator, Sequence
 
-from wsserver.log.entry import MAX_MERGED_BYTES, TEXT_KINDS, Entry
+from protocol.merge import MAX_MERGED_BYTES
+from wsserver.log.entry import TEXT_KINDS, Entry
 
 HEAD_BYTES = 128
 """About what a frame adds to its text, for counting against a budget."""

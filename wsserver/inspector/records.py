@@ -5,6 +5,7 @@ format is documented in docs/how-to/inspect.md; whoever changes it in a way that
 readers do not understand raises `VERSION`.
 """
 
+from collections.abc import Mapping
 from typing import Any, Literal
 
 import msgspec
@@ -109,6 +110,17 @@ class Lost(Line, frozen=True, kw_only=True, omit_defaults=True, tag="lost"):
     """Lines before this one are missing: the reader was slow, or the ring full."""
 
     lines: int
+
+
+_UNNUMBERED = frozenset({"reply", "caught_up"})
+
+
+def is_event(frame: Mapping[str, Any]) -> bool:
+    """Whether a frame to the client is an event: it has a number of its own.
+
+    Replies and `caught_up` tell numbers of events.
+    """
+    return "seq" in frame and frame.get("type") not in _UNNUMBERED
 
 
 Record = Opened | Inbound | Outbound | Closed | Act | Lost

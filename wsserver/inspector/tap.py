@@ -15,7 +15,7 @@ import anyio
 
 from wsserver.connections.transport import Transport, TransportClosed
 from wsserver.inspector.recorder import Recorder
-from wsserver.inspector.records import Inbound, Outbound
+from wsserver.inspector.records import Inbound, Outbound, is_event
 from wsserver.inspector.redact import members
 
 HELD_FRAMES = 64
@@ -187,7 +187,7 @@ class Tap:
     def _spoiled(self, frames: Sequence[bytes]) -> list[bytes]:
         out: list[bytes] = []
         for frame in frames:
-            fault = self._spoil if _is_event(frame) else None
+            fault = self._spoil if is_event(members(frame) or {}) else None
             if fault is None:
                 self._recorder.frame(Outbound, self._connection, frame)
                 out.append(frame)
@@ -220,8 +220,3 @@ async def tapped(
             tasks.cancel_scope.cancel()
     finally:
         tap.end()
-
-
-def _is_event(frame: bytes) -> bool:
-    found = members(frame) or {}
-    return "seq" in found and found["type"] not in ("reply", "caught_up")

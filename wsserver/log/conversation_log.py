@@ -12,7 +12,8 @@ import anyio
 import msgspec
 
 from protocol.events import Event
-from wsserver.log.entry import MAX_MERGED_BYTES, Entry, compact, text_entry
+from protocol.merge import MAX_MERGED_BYTES
+from wsserver.log.entry import Entry, compact, text_entry
 from wsserver.log.store import Meta, Receipt, Store, StoreError, Write
 from wsserver.log.tail import Tail, cut
 

@@ -5,10 +5,7 @@ from typing import Annotated
 import typer
 
 from wsserver.flags import Load, with_flags
-
-EXIT_FAILED = 1
-
-AsJson = Annotated[bool, typer.Option("--json", help="Print lines of JSON.")]
+from wsserver.operations.shell import EXIT_BAD_SETTINGS, EXIT_FAILED, AsJson
 
 
 def doctor(
@@ -75,13 +72,13 @@ def _check(load: Load, as_json: AsJson = False) -> int:
 
     Exits with 0 if a server would start with them, else with 2.
     """
-    from wsserver.operations.config import EXIT_BAD, check
+    from wsserver.operations.config import check
     from wsserver.operations.findings import Report
 
     report = Report(as_json=as_json)
     for finding in check(load):
         report.add(finding)
-    return EXIT_BAD if report.failed else 0
+    return EXIT_BAD_SETTINGS if report.failed else 0
 
 
 def _show(load: Load) -> int:

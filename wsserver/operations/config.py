@@ -25,8 +25,6 @@ from wsserver.sources import (
 )
 from wsserver.upstreams import LOCAL_MODEL, open_upstreams
 
-EXIT_BAD = 2
-
 _FOREIGN = {"openai_base_url": "OPENAI_BASE_URL"}
 
 

@@ -11,12 +11,10 @@ import typer
 
 from wsserver.flags import Load, with_flags
 from wsserver.log.store import StoreError
-
-EXIT_FAILED = 1
+from wsserver.operations.shell import EXIT_FAILED, AsJson
 
 _STORE = frozenset({"store"})
 
-AsJson = Annotated[bool, typer.Option("--json", help="Print lines of JSON.")]
 Name = Annotated[
     str,
     typer.Argument(

@@ -14,17 +14,17 @@ from wsserver.inspector.records import (
     Opened,
     Outbound,
     Record,
+    is_event,
 )
 from wsserver.inspector.redact import length
+from wsserver.log.entry import TEXT_KINDS
 from wsserver.operations.printable import printable
 from wsserver.operations.recording import Recording
 
-_TEXTS = frozenset({"delta", "reasoning", "refusal", "tool_delta"})
-_RUNS = _TEXTS | {"skip"}
+_RUNS = TEXT_KINDS | {"skip"}
 _TIME = 20
 _NARROWEST = 26
 _LONGEST = 8
-_UNNUMBERED = frozenset({"reply", "caught_up"})
 
 
 class _Row(Struct, frozen=True):
@@ -134,7 +134,7 @@ def _said(record: Inbound | Outbound) -> str:
     frame = record.frame
     kind = str(frame.get("type"))
     words = [kind]
-    if "seq" in frame and kind not in _UNNUMBERED:
+    if is_event(frame):
         words.append(str(frame["seq"]))
     words += [_short(frame[member]) for member in ("re", "id") if member in frame]
     words += [

@@ -7,12 +7,13 @@ import orjson
 from websockets.asyncio.client import ClientConnection
 from websockets.exceptions import ConnectionClosed
 
+from protocol.codes import NO_CLOSE_FRAME
+from wsserver.inspector.records import is_event
 from wsserver.operations.replay_sight import Frame
 
 ACK_BYTES = 512
 """After so many bytes of events they are acknowledged: half the smallest window."""
 
-_NO_CLOSE_FRAME = 1006
 _SENDABLE = frozenset({1000, 1001, 1002, 1003, 1007, 1008, 1009, 1010, 1011})
 _OWN = 3000
 
@@ -54,10 +55,10 @@ class Client:
                 frame: Frame = orjson.loads(data)
                 shown(self, frame)
                 await self._acknowledge(frame, len(data))
-        self.code = self._socket.close_code or _NO_CLOSE_FRAME
+        self.code = self._socket.close_code or NO_CLOSE_FRAME
 
     async def _acknowledge(self, frame: Frame, size: int) -> None:
-        if "seq" not in frame or frame["type"] in ("reply", "caught_up"):
+        if not is_event(frame):
             return
         self._unacknowledged += size
         if self._unacknowledged >= ACK_BYTES:

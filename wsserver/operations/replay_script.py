@@ -7,12 +7,12 @@ from msgspec import Struct
 from protocol.events import LogEvent
 from wsserver.inspector.records import Act, Closed, Inbound, Lost, Opened, Outbound
 from wsserver.inspector.redact import length
+from wsserver.log.entry import TEXT_KINDS
 from wsserver.operations.recording import Recording
 from wsserver.operations.replay_milestones import Milestone
 from wsserver.operations.replay_model import Heard
 from wsserver.operations.replay_sight import Frame, Sight
 
-_TEXTS = ("delta", "reasoning", "refusal", "tool_delta")
 _GOING_DOWN = (None, 1001, 1012, 1013)
 """Ends that say that the recorded server went away, which this one does not."""
 
@@ -195,6 +195,6 @@ class _Writer:
 def _expanded(frame: Frame) -> Frame:
     """Returns an event with a text as long as the one that was left out."""
     text = frame.get("text")
-    if frame.get("type") in _TEXTS and isinstance(text, str):
+    if frame.get("type") in TEXT_KINDS and isinstance(text, str):
         return frame | {"text": "x" * length(text)}
     return frame

@@ -9,7 +9,7 @@ from anyio.abc import TaskGroup
 from msgspec import Struct, structs
 
 from protocol.events import DoneEvent, UsageEvent
-from wsserver.engine.turn import TurnLimits
+from wsserver.engine.limits import TurnLimits
 from wsserver.turns.alarms import Alarms
 from wsserver.turns.clock import Clock
 from wsserver.turns.provider import Provider
