@@ -156,6 +156,17 @@ async def test_an_answer_that_is_compressed_nonetheless() -> None:
         assert outcome(await it.call(bad)) == ("", "incomplete")
 
 
+@pytest.mark.parametrize("encoding", ["br", "zstd", "gzip, br"])
+async def test_an_answer_that_nobody_here_can_unpack(encoding: str) -> None:
+    async with rig() as it:
+        reply = Reply(body=b"\x8b\x02", headers={"Content-Encoding": encoding})
+        failure = await it.refusal(reply)
+        assert (failure.code, failure.retryable) == ("upstream_error", False)
+        assert f"({encoding})" in failure.message
+        plain = streamed(text_events("a"), headers={"Content-Encoding": "Identity"})
+        assert outcome(await it.call(plain)) == ("a", "stop")
+
+
 async def test_an_empty_answer() -> None:
     async with rig() as it:
         assert outcome(await it.call(Reply(status=204, framing="close"))) == (

@@ -34,8 +34,8 @@ class Answer:
     """
 
     __slots__ = (
-        "_calls", "_foreign", "_reasoning", "_refusal", "_text", "_usage", "_word",
-        "failure",
+        "_calls", "_complaint", "_foreign", "_reasoning", "_refusal", "_text", "_usage",
+        "_word", "failure",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -47,6 +47,8 @@ class Answer:
         self._word = ""
         self._usage: Usage | None = None
         self.failure: Failure | None = None
+        # What may have been meant as an error.
+        self._complaint: Failure | None = None
         # Whether something looked like an answer of another API.
         self._foreign = False
 
@@ -76,6 +78,7 @@ class Answer:
             self._take_word(reading.finish_reason)
         self._usage = reading.usage or self._usage
         self._foreign |= reading.is_foreign
+        self._complaint = self._complaint or reading.complaint
         if reading.failure is not None:
             self.fail(reading.failure)
 
@@ -92,7 +95,9 @@ class Answer:
         fragments, calls = self._calls.finish()
         out.extend(fragments)
         reason = settle(self._word, is_done=is_done, has_calls=bool(calls))
-        if reason == "stop" and self._foreign and not said:
+        if not (said or self._word) and is_done and self._complaint:
+            self.fail(self._complaint)
+        elif reason == "stop" and self._foreign and not said:
             self.fail(
                 Failure(
                     code="upstream_error",

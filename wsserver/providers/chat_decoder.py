@@ -15,13 +15,15 @@ import msgspec
 from wsserver.engine.model import Failure, ModelEvent
 from wsserver.providers.answer import Answer
 from wsserver.providers.chunks import CHUNK
-from wsserver.providers.exact_json import read_json
+from wsserver.providers.exact_json import is_object, read_json
 from wsserver.providers.failures import failure_from_payload
 from wsserver.providers.lenient import NO_REASON, read_payload
 from wsserver.providers.sse import MAX_EVENT_BYTES, EventSplitter
 
 _BOM: Final = b"\xef\xbb\xbf"
 _WHITESPACE: Final = b" \t\r\n"
+# What may stand around the end mark.
+_MARK_DRESS: Final = b' \t\r\n"'
 # No field of an event stream begins so; JSON and markup do.
 _BODY_STARTS: Final = frozenset(b"{[<")
 _NO_CHAT: Final = "The upstream's answer is no chat completion."
@@ -143,7 +145,7 @@ class ChatDecoder:
     def _unusual_event(
         self, name: bytes, data: bytes, out: list[ModelEvent], *, at_end: bool
     ) -> None:
-        if data.strip() == b"[DONE]":
+        if data.strip(_MARK_DRESS).upper() == b"[DONE]":
             self._finish(out, is_done=True)
             return
         is_error = name == b"error"
@@ -173,7 +175,7 @@ class ChatDecoder:
         """Reads an answer that is no event stream; it is never shown as text."""
         is_done = False
         try:
-            payload = read_json(body)
+            payload = _read_body(body)
             reading = read_payload(payload)
         except _UNREADABLE:
             if not aborted:
@@ -184,7 +186,8 @@ class ChatDecoder:
             if reading.failure is None and not reading.is_chat:
                 self._answer.fail(failure_from_payload(payload, _NO_CHAT))
             self._answer.add_reading(reading, out)
-            is_done = reading.answered
+            # A completion is whole by itself; chunks have to say so.
+            is_done = bool(reading.snapshots) and is_object(payload)
         self._finish(out, is_done=is_done)
 
     def _finish_too_large(self, out: list[ModelEvent]) -> None:
@@ -195,6 +198,18 @@ class ChatDecoder:
     def _finish(self, out: list[ModelEvent], *, is_done: bool = False) -> None:
         self.finished = True
         self._answer.finish(out, is_done=is_done)
+
+
+def _read_body(body: bytes) -> object:
+    """Reads one JSON value, or one on each line.
+
+    Raises:
+        ValueError: It is neither.
+    """
+    try:
+        return read_json(body)
+    except ValueError:
+        return [read_json(line) for line in body.splitlines() if line.strip()]
 
 
 def _fault(message: str) -> Failure:

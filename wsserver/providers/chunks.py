@@ -38,6 +38,7 @@ class Delta(Struct, gc=False):
     refusal: str | None = None
     tool_calls: list[CallDelta] | None = None
     function_call: None = None
+    reasoning_details: None = None
 
 
 class Choice(Struct, gc=False):
@@ -60,6 +61,7 @@ class Chunk(Struct, gc=False):
     error: None = None
     error_message: None = None
     error_type: None = None
+    x_groq: None = None
 
 
 CHUNK: Final = msgspec.json.Decoder(Chunk)

@@ -21,7 +21,15 @@ _BY_WORD: Final[dict[str, FinishReason]] = {
         "stop",
     ),
     **dict.fromkeys(
-        ("length", "max_tokens", "max_output_tokens", "max_length", "model_length"),
+        (
+            "length",
+            "max_tokens",
+            "max_new_tokens",
+            "max_output_tokens",
+            "max_length",
+            "model_length",
+            "model_context_window_exceeded",
+        ),
         "length",
     ),
     **dict.fromkeys(("tool_calls", "tool_call", "tool_use"), "tool_calls"),
@@ -36,6 +44,9 @@ _BY_WORD: Final[dict[str, FinishReason]] = {
             "recitation",
             "blocklist",
             "prohibited_content",
+            "spii",
+            "guardrail_intervened",
+            "error_toxic",
         ),
         "content_filter",
     ),
@@ -46,8 +57,11 @@ _BY_WORD: Final[dict[str, FinishReason]] = {
 
 
 def read_finish_reason(word: str) -> FinishReason:
-    """Returns what `word` means; what nobody knows is no proof of a whole answer."""
-    return _BY_WORD.get(word.strip().lower(), "incomplete")
+    """Returns what `word` means; what nobody knows is no proof of a whole answer.
+
+    What stands behind a colon is a detail: `content_filter: PROHIBITED_CONTENT`.
+    """
+    return _BY_WORD.get(word.partition(":")[0].strip().lower(), "incomplete")
 
 
 def settle(word: str, *, is_done: bool, has_calls: bool) -> FinishReason:

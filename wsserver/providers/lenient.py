@@ -67,6 +67,7 @@ class Reading(Struct, kw_only=True):
         finish_reason: In the upstream's own word, or "".
         usage: Token counts, if any.
         failure: The fault that it reports, if any.
+        complaint: What it may report, though not as an error: one if nothing is said.
     """
 
     is_chat: bool = False
@@ -77,6 +78,7 @@ class Reading(Struct, kw_only=True):
     finish_reason: str = ""
     usage: Usage | None = None
     failure: Failure | None = None
+    complaint: Failure | None = None
 
 
 def read_payload(payload: object, *, is_error: bool = False) -> Reading:
@@ -90,18 +92,28 @@ def read_payload(payload: object, *, is_error: bool = False) -> Reading:
         ValueError: Something in it is nested too deeply.
     """
     reading = Reading()
-    if is_object(payload):
-        members = payload
-        reading.is_chat = "choices" in members
-        reading.is_foreign = _is_foreign(members)
-        for choice in _own_choices(members.get("choices")):
-            _read_choice(choice, reading)
-        reading.usage = read_usage(members.get("usage")) or reading.usage
-        if _reports_error(members):
-            reading.failure = failure_from_payload(members, NO_REASON)
+    # Some put an error, or all that others stream, into a list.
+    for members in payload if is_array(payload) else [payload]:
+        if is_object(members):
+            _read_members(members, reading)
     if is_error and (reading.failure is None):
         reading.failure = failure_from_payload(payload, NO_REASON)
     return reading
+
+
+def _read_members(members: Mapping[str, Any], reading: Reading) -> None:
+    reading.is_chat |= "choices" in members
+    reading.is_foreign |= _is_foreign(members)
+    for choice in _own_choices(members.get("choices")):
+        _read_choice(choice, reading)
+    groq = members.get("x_groq")
+    for source in (groq if is_object(groq) else {}, members):
+        reading.usage = read_usage(source.get("usage")) or reading.usage
+        if _reports_error(source):
+            reading.failure = failure_from_payload(source, NO_REASON)
+    if not (reading.answered or reading.is_foreign or reading.failure):
+        complaint = failure_from_payload(members, "")
+        reading.complaint = complaint if complaint.message else reading.complaint
 
 
 def _reports_error(members: Mapping[str, Any]) -> bool:
@@ -147,6 +159,8 @@ def _read_choice(choice: Mapping[str, Any], reading: Reading) -> None:
 def _read_said(members: Mapping[str, Any]) -> Said:
     names = ("reasoning_content", "reasoning", "thinking")
     thoughts = dict.fromkeys(_flat(members.get(name)) for name in names)
+    if not any(thoughts):  # Those who send the details mostly say it in both.
+        thoughts = [_flat(members.get("reasoning_details"))]
     pieces: list[Piece] = [(Reasoning, text) for text in thoughts if text]
     pieces += _content_pieces(members.get("content"))
     refusal = _flat(members.get("refusal"))
@@ -175,7 +189,15 @@ _CHANNELS: Final[Mapping[Any, Kind]] = {
     "reasoning_text": Reasoning,
     "refusal": Refusal,
 }
-_TEXT_MEMBERS: Final = ("text", "thinking", "reasoning", "refusal", "content", "value")
+_TEXT_MEMBERS: Final = (
+    "text",
+    "thinking",
+    "reasoning",
+    "summary",
+    "refusal",
+    "content",
+    "value",
+)
 
 
 def _flat(value: object) -> str:
@@ -195,7 +217,7 @@ def _call_pieces(members: Mapping[str, Any]) -> Iterator[CallPiece]:
         if is_object(entry):
             yield _call_piece(entry, own=position > 0)
     legacy = members.get("function_call")
-    if is_object(legacy):
+    if is_object(legacy) and not calls:  # Else it is one of them, for old clients.
         yield _call_piece({"index": "function_call", "function": legacy}, own=False)
 
 

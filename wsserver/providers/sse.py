@@ -105,10 +105,15 @@ class EventSplitter:
 
     def _take_field(self, line: bytes) -> None:
         field, _, value = line.partition(b":")
-        if field == b"data":
+        if line.startswith(b"{"):  # Some forget the field's name, for errors mostly.
+            self._add_data(line)
+        elif field == b"data":
             self._add_data(value.removeprefix(b" "))
         elif field == b"event":
             self._name = value.strip(b" ")
+        elif field == b"error":  # No field of the standard; llama.cpp had it.
+            self._name = field
+            self._add_data(value.removeprefix(b" "))
 
     def _add_data(self, value: bytes) -> None:
         if self._data is None:

@@ -34,6 +34,7 @@ _ERROR_BODY_SECONDS: Final = 5.0
 _MAX_UNPACKED_BYTES: Final = 16 * 1024 * 1024
 
 _ZLIB_ENCODINGS: Final = frozenset({b"gzip", b"x-gzip", b"deflate"})
+_KNOWN_ENCODINGS: Final = _ZLIB_ENCODINGS | {b"", b"identity"}
 
 _EXTENSION: Final = "wsserver.body"
 
@@ -48,8 +49,7 @@ class UpstreamBody(httpx2.AsyncByteStream):
         self._answer = answer
         self._pool = pool
         self._closed = False
-        encoding = answer.header(b"content-encoding") or b""
-        packed = encoding.strip().lower() in _ZLIB_ENCODINGS
+        packed = _encoding(answer) in _ZLIB_ENCODINGS
         # None was asked for, but some gateways compress nonetheless.
         self._unpack = zlib.decompressobj(zlib.MAX_WBITS | 32) if packed else None
 
@@ -162,6 +162,9 @@ class UpstreamTransport(httpx2.AsyncBaseTransport):
                 raise UpstreamError(await _refusal_of(answer, body))
             finally:
                 body.close()
+        if _encoding(answer) not in _KNOWN_ENCODINGS:
+            body.close()
+            raise UpstreamError(_packed(_encoding(answer)))
         return httpx2.Response(
             answer.status,
             headers=answer.headers,
@@ -190,6 +193,19 @@ def body_of(response: httpx2.Response) -> UpstreamBody:
     body = response.extensions[_EXTENSION]
     assert isinstance(body, UpstreamBody), "no other transport is in use"
     return body
+
+
+def _encoding(answer: Answer) -> bytes:
+    return (answer.header(b"content-encoding") or b"").strip().lower()
+
+
+def _packed(encoding: bytes) -> Failure:
+    name = encoding[:40].decode("ascii", "replace")
+    return Failure(
+        code="upstream_error",
+        message=f"The upstream packed its answer ({name}) though asked not to.",
+        retryable=False,
+    )
 
 
 async def _refusal_of(answer: Answer, body: UpstreamBody) -> Failure:
