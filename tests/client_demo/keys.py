@@ -40,13 +40,13 @@ class Keys:
         os.close(self._writer)
 
     async def until(self, text: str) -> None:
-        with anyio.fail_after(5):
+        with anyio.fail_after(15):
             while text not in self.shown:
                 await anyio.wait_writable(self._writer)
 
     async def until_new(self, text: str) -> None:
         """Waits for a text after what was waited for before."""
-        with anyio.move_on_after(8):
+        with anyio.move_on_after(15):
             while text not in self.shown[self._seen :]:
                 await anyio.wait_writable(self._writer)
         assert text in self.shown[self._seen :], self.shown[self._seen :]

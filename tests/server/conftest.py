@@ -35,7 +35,6 @@ class Process:
     Attributes:
         process: The child.
         port: Where it listens.
-        started_in: How long it took until it did, in seconds.
     """
 
     def __init__(self, log_file: Path, *arguments: str, **variables: str) -> None:
@@ -45,7 +44,6 @@ class Process:
             for name, value in os.environ.items()
             if not name.startswith(("WSSERVER_", "OPENAI_"))
         }
-        began = monotonic()
         with log_file.open("wb") as log:
             self.process = subprocess.Popen(  # noqa: S603 - our own command
                 [sys.executable, "-m", "wsserver", "serve", "--port=0", *arguments],
@@ -56,7 +54,6 @@ class Process:
             )
         assert self.process.stdout is not None
         self.line = self.process.stdout.readline()
-        self.started_in = monotonic() - began
         found = re.fullmatch(r"listening on wss?://.+:(\d+)/v1/chat\n", self.line)
         assert found, self.line + self.log
         self.port = int(found[1])
@@ -72,6 +69,13 @@ class Process:
         status = Path(f"/proc/{self.process.pid}/status").read_text()
         (line,) = re.findall(r"VmRSS:\s+(\d+) kB", status)
         return 1024 * int(line)
+
+    @property
+    def cpu_seconds(self) -> float:
+        """How much processor time it has used."""
+        stat = Path(f"/proc/{self.process.pid}/stat").read_text()
+        fields = stat.rpartition(") ")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
     def get(self, path: str, **headers: str) -> tuple[int, str]:
         """Asks for a path, and returns status and body."""

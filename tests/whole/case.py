@@ -116,7 +116,7 @@ def kinds(copy: Copy) -> list[str]:
     return [event["type"] for event in copy.events]
 
 
-async def soon(condition: Any, seconds: float = 5.0) -> None:
+async def soon(condition: Any, seconds: float = 10.0) -> None:
     """Waits until something outside has become true."""
     with anyio.fail_after(seconds):
         while not condition():

@@ -194,7 +194,7 @@ async def test_i14_stop_works_while_a_tool_runs(case: Case) -> None:
         began = anyio.current_time()
         await client.command("interrupt", conversation=name)
         await client.done(name, turn)
-        assert anyio.current_time() - began < 0.3
+        assert anyio.current_time() - began < 1
         events = client.copies[name].events
         settled = [e for e in events if e["type"] == "tool_result"]
         assert [e["call"] for e in settled] == calls, "who runs one is told to drop it"

@@ -261,7 +261,7 @@ async def test_r18_a_disconnect_is_not_a_cancel(
 ) -> None:
     env = {
         "OPENAI_BASE_URL": upstream.base_url,
-        "WSSERVER_DETACH_GRACE_SECONDS": "0.6",
+        "WSSERVER_DETACH_GRACE_SECONDS": "1.5",
     }
     copies: dict[str, Copy] = defaultdict(Copy)
     async with server("--store", "memory", folder=tmp_path, env=env) as running:
@@ -279,9 +279,9 @@ async def test_r18_a_disconnect_is_not_a_cancel(
             turn = await begin(client, "away")
             await shown(client, "away", turn, STREAM[0])
         left = anyio.current_time()
-        with anyio.fail_after(3):
+        with anyio.fail_after(5):
             await upstream.requests[-1].disconnected.wait()
-        assert anyio.current_time() - left > 0.5
+        assert anyio.current_time() - left > 1.4
         async with wire(running.url, copies) as client:
             await client.open("away")
             done = await client.done("away", turn)

@@ -90,8 +90,8 @@ async def test_t05_a_long_but_healthy_tool(case: Case) -> None:
     names = [case.name(), case.name()]
     async with case.client() as client:
         turn, (alive,) = await calls(case, client, names[0], "sky", timeout_s=0.8)
-        for _ in range(5):
-            await anyio.sleep(0.4)
+        for _ in range(8):
+            await anyio.sleep(0.2)
             await client.send(
                 type="tool_progress", conversation=names[0], call=alive["call"]
             )
@@ -101,7 +101,7 @@ async def test_t05_a_long_but_healthy_tool(case: Case) -> None:
         began = anyio.current_time()
         turn, (silent,) = await calls(case, client, names[1], "sky", timeout_s=0.8)
         await finished(client, names[1], turn)
-        assert 0.7 < anyio.current_time() - began < 1.8
+        assert 0.7 < anyio.current_time() - began < 3
         assert await answer(client, names[1], silent["call"], output=1) == "late"
 
 

@@ -42,8 +42,8 @@ async def test_the_role_chunk_is_no_first_token(
             Reply(body=role + rest, splits=[len(role)], between_writes_s=0.5)
         )
         done = await turn(client)
-        assert 500 <= done["timing"]["ttft_ms"] < 900
-        assert 450 <= done["timing"]["upstream_ttft_ms"] < 900
+        assert 500 <= done["timing"]["ttft_ms"] < 2_000
+        assert 450 <= done["timing"]["upstream_ttft_ms"] < 2_000
         seen = await scraped(running.http, ended(2))
         for name in (
             "wsserver_time_to_first_token_seconds",
@@ -51,7 +51,7 @@ async def test_the_role_chunk_is_no_first_token(
         ):
             # The first turn had no token, and so no time to one.
             assert seen.value(f"{name}_count") == 1
-            assert 0.45 <= seen.value(f"{name}_sum") < 0.9
+            assert 0.45 <= seen.value(f"{name}_sum") < 2
 
 
 async def test_an_answer_that_something_gathered_is_seen(
@@ -75,7 +75,7 @@ async def test_an_answer_that_something_gathered_is_seen(
         assert seen.value(name) == 1
         assert "answer_in_one_lump" in running.log
         timing = done["timing"]
-        assert timing["total_ms"] - timing["ttft_ms"] < 50
+        assert timing["total_ms"] < 1.5 * timing["ttft_ms"]
 
 
 async def test_what_a_turn_took_is_counted(

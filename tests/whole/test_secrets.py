@@ -64,7 +64,7 @@ async def converse(socket: ClientConnection, secret: str, *, hello: bool) -> str
         for frame in frames:
             text = frame if isinstance(frame, str) else orjson.dumps(frame).decode()
             await socket.send(text)
-        with anyio.fail_after(5):
+        with anyio.fail_after(15):
             while not said or '"re":"end"' not in said[-1]:
                 said.append(str(await socket.recv()))
     except ConnectionClosed:

@@ -321,7 +321,7 @@ async def test_tools_that_hang_touch_nobody_else_and_no_exit(
                 began = anyio.current_time()
                 turn = await say(client)
                 await client.done("c", turn)
-                assert anyio.current_time() - began < 1
+                assert anyio.current_time() - began < 3
             began = anyio.current_time()
             running.signal(signal.SIGTERM)
             assert await running.wait() == 0
