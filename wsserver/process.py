@@ -17,8 +17,6 @@ from wsserver.sources import Loaded, SettingsError
 
 EXIT_STOPPED_AT_ONCE = 1
 
-_GC_OBJECTS = 10_000
-
 log = structlog.get_logger(__name__)
 
 
@@ -77,8 +75,6 @@ async def _settle(server: Server) -> None:
     await server.warm_up()
     # What was loaded stays: spares each full collection 6 ms, 57 ms with the SDK.
     gc.freeze()
-    # Little is cyclic here: looked for so rarely, it takes a megabyte or two at most.
-    gc.set_threshold(_GC_OBJECTS)
 
 
 def _announce(server: Server) -> None:
