@@ -17,6 +17,7 @@ from wsserver.engine.breaker import Breaker
 from wsserver.engine.timing import in_one_lump
 from wsserver.metric_families import Families
 from wsserver.scraped import Breakers, Delivered, Views
+from wsserver.turns.models import DEMO_PREFIX
 
 OTHER = "other"
 MAX_MODELS = 100
@@ -86,7 +87,7 @@ class Metrics:
             self._observe(of.token_rate, timing.tokens_per_s, label)
         if in_one_lump(done, usage):
             self._count(of.lumps, label)
-        provider = "demo" if answering.startswith("demo/") else "openai"
+        provider = "demo" if answering.startswith(DEMO_PREFIX) else "openai"
         gen_ai = ("chat", provider, label, self._label(answering))
         error = "" if done.status == "completed" else done.reason or done.status
         seconds = timing.total_ms - timing.queue_ms - (timing.tool_ms or 0.0)

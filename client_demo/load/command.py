@@ -17,6 +17,7 @@ from rich.console import Console
 from client_demo.load.connection import NotConnectedError, Site, dial
 from client_demo.load.fleet import Fleet, FleetError
 from client_demo.load.page import page
+from client_demo.load.plain import plain
 from client_demo.load.progress import Progress
 from client_demo.load.recording import Origin
 from client_demo.load.report import Finished, Report, report
@@ -63,7 +64,11 @@ async def run(plan: Plan, options: Options) -> int:
         print(f"no load: {error}", file=sys.stderr)  # noqa: T201
         return 1
     show(made, console)
-    await anyio.to_thread.run_sync(_write, made, options)
+    try:
+        await anyio.to_thread.run_sync(_write, made, options)
+    except OSError as error:
+        print(f"the report could not be written: {error}", file=sys.stderr)  # noqa: T201
+        return 1
     return made.exit_code
 
 
@@ -71,7 +76,7 @@ async def _run(plan: Plan, options: Options, console: Console) -> Report:
     welcome = await _greet(options.site)
     notes = _limits(plan, welcome)
     for note in notes:
-        console.print(f"[yellow]note[/]: {note}", highlight=False)
+        console.print(f"[yellow]note[/]: {plain(note)}", highlight=False)
     started_at = _now()
     finished: list[Finished] = []
     stages = plan.scenario.stages

@@ -44,6 +44,7 @@ def main(wanted: Wanted) -> int:
         return 0
     try:
         plan = _plan(wanted)
+        _check_folders(wanted)
     except ScenarioError as error:
         typer.echo(str(error), err=True)
         return 2
@@ -62,6 +63,18 @@ def _plan(wanted: Wanted) -> Plan:
         prompt=wanted.prompt,
         model=wanted.model,
     )
+
+
+def _check_folders(wanted: Wanted) -> None:
+    """Finds out before a long run that its report would have no place.
+
+    Raises:
+        ScenarioError: The folder of a report does not exist.
+    """
+    json = None if wanted.json in (None, "-") else Path(wanted.json)
+    for report in (json, wanted.html):
+        if report is not None and not report.parent.is_dir():
+            raise ScenarioError(f"{report}: make the folder {report.parent} first")
 
 
 def _run(plan: Plan, wanted: Wanted) -> int:

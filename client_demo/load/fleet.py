@@ -74,9 +74,14 @@ class Fleet:
     async def _work_in_children(self) -> list[Counts]:
         found: dict[int, Counts] = {}
         outputs = [await self._start(index) for index in range(self._processes)]
-        with anyio.fail_after(_START_S):
-            for output in outputs:
-                assert isinstance(await self._next(output), Ready)
+        try:
+            with anyio.fail_after(_START_S):
+                for output in outputs:
+                    await self._next(output)
+        except TimeoutError:
+            raise FleetError(
+                f"the processes did not start within {_START_S:.0f} s: use fewer"
+            ) from None
         everything = anyio.Event()
 
         async def follow(index: int) -> None:

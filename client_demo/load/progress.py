@@ -9,6 +9,7 @@ from rich.live import Live
 from rich.table import Table
 
 from client_demo.load.histogram import Histogram
+from client_demo.load.plain import plain
 from client_demo.load.worker import Tick
 
 
@@ -65,7 +66,7 @@ class Progress:
         self._before = counters
         at_s = max(tick.at_s for tick in ticks)
         of = "" if self._long_s is None else f" of {self._long_s:.0f}"
-        table = Table(title=f"{self._title}: {at_s:.0f}{of} s", box=None)
+        table = Table(title=f"{plain(self._title)}: {at_s:.0f}{of} s", box=None)
         for name in ("users", "tokens/s", "ended/s", "ttft p50", "p99", "errors"):
             table.add_column(name, justify="right")
         table.add_column("violations", justify="right")

@@ -4,6 +4,7 @@ from rich.console import Console
 from rich.table import Table
 
 from client_demo.load.figures import COUNTED, MEASURES
+from client_demo.load.plain import plain
 from client_demo.load.report import Report, Round
 from client_demo.load.spread import spreads
 
@@ -19,7 +20,8 @@ def show(report: Report, console: Console) -> None:
     """Prints what a run found."""
     overall = report.overall
     server = f"{report.server.name} {report.server.version}"
-    console.print(f"[bold]{report.scenario.title}[/] · {report.url} · {server}")
+    title = plain(report.scenario.title)
+    console.print(f"[bold]{title}[/] · {plain(report.url)} · {plain(server)}")
     console.print(_times(overall))
     if len(report.rounds) > 1:
         console.print(_rounds(report))
@@ -28,22 +30,21 @@ def show(report: Report, console: Console) -> None:
         codes = overall.counted[name]
         if codes:
             listed = ", ".join(f"{number:,} {code}" for code, number in codes.items())
-            console.print(f"[bold]{name}[/]: {listed}", highlight=False)
+            console.print(f"[bold]{name}[/]: {plain(listed)}", highlight=False)
     for judged in report.thresholds:
         mark = "[green]held[/]  " if judged.held else "[red]broken[/]"
         value = "nothing measured" if judged.value is None else f"{judged.value:g}"
-        console.print(f"{mark} {judged.threshold} ({value})", highlight=False)
+        threshold = plain(judged.threshold)
+        console.print(f"{mark} {threshold} ({value})", highlight=False)
     for violation in report.violations[:20]:
-        where = f" at {violation.seq}" if violation.seq is not None else ""
-        console.print(
-            f"[red]{violation.kind}[/] in {violation.conversation}{where}:"
-            f" {violation.what}",
-            highlight=False,
-        )
+        at = f" at {violation.seq}" if violation.seq is not None else ""
+        where = plain(f"{violation.conversation}{at}: {violation.what}")
+        console.print(f"[red]{violation.kind}[/] in {where}", highlight=False)
         if violation.recording:
-            console.print(f"       frames: {violation.recording}", highlight=False)
+            frames = plain(violation.recording)
+            console.print(f"       frames: {frames}", highlight=False)
     for note in report.notes:
-        console.print(f"[yellow]note[/]: {note}", highlight=False)
+        console.print(f"[yellow]note[/]: {plain(note)}", highlight=False)
     console.print(_VERDICTS[report.verdict], highlight=False)
 
 

@@ -177,7 +177,7 @@ export class ChatClient {
   discard(conversation: string, id: string): void;
   interrupt(conversation: string, options?: InterruptOptions): Promise<Reply>;
   configure(conversation: string, config: Config): Promise<Reply>;
-  fork(conversation: string, through: number, options?: { name?: string }): Promise<Reply>;
+  fork(conversation: string, through: number, options?: { new?: string }): Promise<Reply>;
   close(conversation: string): Promise<Reply>;
   delete(conversation: string): Promise<Reply>;
   refresh(token: string): Promise<Reply>;

@@ -154,8 +154,8 @@ export class ChatClient {
   }
 
   /** Makes a new conversation of this one up to the end of the turn with that number. */
-  fork(conversation, through, { name } = {}) {
-    return this.#reply({ type: "fork", conversation, through, ...given({ new: name }) });
+  fork(conversation, through, options = {}) {
+    return this.#reply({ type: "fork", conversation, through, ...given({ new: options.new }) });
   }
 
   /** Leaves a conversation; a running turn goes on. */

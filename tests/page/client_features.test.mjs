@@ -110,7 +110,7 @@ test("no answer has a reason: a refusal, or the end of the client", async () => 
 
 test("fork, configure, delete and close are promises of replies", async () => {
   const { client, socket } = opened();
-  const fork = client.fork("c", 4, { name: "d" });
+  const fork = client.fork("c", 4, { new: "d" });
   const { id, ...frame } = socket.last("fork");
   assert.deepEqual(frame, { type: "fork", conversation: "c", through: 4, new: "d" });
   socket.deliver(ok(id, "created", { conversation: "d" }));

@@ -119,7 +119,7 @@ export class Library {
     const from = this.activeId;
     const slot = this.#slot(store.listed(), message);
     const id = randomId();
-    const reply = await this.#client.fork(from, message.seq - 1, { name: id });
+    const reply = await this.#client.fork(from, message.seq - 1, { new: id });
     if (!reply.ok) return reply.error;
     const at = Date.now();
     store.changeListed((list) => {

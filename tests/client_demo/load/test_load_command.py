@@ -35,6 +35,8 @@ def test_list_says_what_there_is() -> None:
         ["--processes", "0"],
         ["--url", "http://example.org"],
         ["smoke", "--nonsense"],
+        ["smoke", "--html", "no-such-folder/report.html"],
+        ["smoke", "--json", "no-such-folder/report.json"],
     ],
 )
 def test_wrong_usage_is_exit_code_2(arguments: list[str]) -> None:

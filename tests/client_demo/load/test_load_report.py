@@ -19,7 +19,7 @@ from client_demo.load.violations import Violation
 from client_demo.load.worker import Tick
 from protocol.content import ServerInfo
 
-HOSTILE = "<script>alert(1)</script>&\"'"
+HOSTILE = "<script>alert(1)</script>&\"'[/red]"
 SERVER = ServerInfo(name="wsserver", version="0.1.0")
 
 
@@ -167,7 +167,7 @@ def test_the_summary_in_the_terminal() -> None:
     assert isinstance(console.file, io.StringIO)
     shown = console.file.getvalue()
     for said in (
-        "broken turns == 1 (240)", "held   resume_ms.p99 > 0", "gap in c at 4: <script>",
+        "broken turns == 1 (240)", "held   resume_ms.p99 > 0", f"gap in c at 4: {HOSTILE}",
         "frames: f", "errors: 1 too_many_turns", "ttft p50", "67 %", "note: before",
     ):  # fmt: skip
         assert said in shown, said
@@ -181,7 +181,7 @@ def test_the_spread_is_the_widest_distance() -> None:
 def test_progress_shows_what_is_new_since_the_last_second() -> None:
     console = Console(file=io.StringIO(), width=120, force_terminal=True)
     ttft = finished().counts[0].histograms["ttft"]
-    with Progress(console, "Run", 60.0) as progress:
+    with Progress(console, "[/Run]", 60.0) as progress:
         for second in (1, 2):
             for process in (0, 1):
                 counters = {"tokens": 100 * second, "errors.busy": 1}
@@ -190,10 +190,11 @@ def test_progress_shows_what_is_new_since_the_last_second() -> None:
                     Tick(at_s=second, users=4, counters=counters, ttft=ttft, cpu=50.0),
                 )
     table = progress.table()
-    assert table.title == "Run: 2 of 60 s"
     plain = Console(file=io.StringIO(), width=120, color_system=None)
     plain.print(table)
     assert isinstance(plain.file, io.StringIO)
-    row = plain.file.getvalue().splitlines()[-1].split()
+    lines = plain.file.getvalue().splitlines()
+    assert lines[0].strip() == "[/Run]: 2 of 60 s"
+    row = lines[-1].split()
     assert row[0] == "8"
     assert row[-4:] == ["2", "0", "50", "%"]
