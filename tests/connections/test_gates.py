@@ -106,6 +106,21 @@ async def test_a_deletion_ends_the_wait() -> None:
         assert kept == {"re": "kept"}
 
 
+async def test_nothing_waits_for_a_log_that_is_gone() -> None:
+    journal = await Journal(Disk()).told("a")
+    async with desk() as d:
+        journal.log.delete()  # while a command read the store, say
+        journal.say("b")
+        d.writer.gates.hold(journal.log, reply("lost", 2))
+        d.writer.gates.hold(journal.log, Held(frame=b'{"type":"tool"}', changes=2))
+        d.writer.gates.hold(journal.log, reply("kept", 1))
+        await settle()
+        lost, kept = d.got()
+        assert (lost["re"], lost["error"]["code"]) == ("lost", "conversation_not_found")
+        assert kept == {"re": "kept"}
+        assert not journal.log._wakes
+
+
 async def test_clearing_leaves_no_subscription() -> None:
     journal = Journal(Disk())
     async with desk() as d:

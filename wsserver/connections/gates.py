@@ -118,8 +118,9 @@ class Gates:
             return
         gate = self._gates.get(log)
         if gate is None:
-            if held.may_leave(log.settled):
-                self._leave(held)
+            # Of a log that is gone nobody is told anything any more.
+            if log.deleted or held.may_leave(log.settled):
+                self._leave(held, lost=held.changes > log.settled)
                 self._poke()
                 return
             gate = self._gates[log] = Gate(log, self._mark)
