@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import orjson
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, WebSocketRoute, expect
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(60)]
 
@@ -155,6 +155,34 @@ def test_conversations_keep_apart(page: Page, address: str) -> None:
     expect(page.locator(".message p.plain")).to_have_text(["Second one"])
     first.click()
     expect(page.locator(".message p.plain")).to_have_text(["First one"])
+    complete(page)
+
+
+def test_a_lost_end_keeps_one_conversation_busy(page: Page, address: str) -> None:
+    lost: list[str] = []
+
+    def pass_on(socket: WebSocketRoute) -> None:
+        def down(frame: str | bytes) -> None:
+            if not lost and '"type":"done"' in str(frame):
+                lost.append(str(frame))
+            else:
+                socket.send(frame)
+
+        socket.connect_to_server().on_message(down)
+
+    page.route_web_socket("**/v1/chat", pass_on)
+    visit(page, address, QUICK_ANSWER)
+    ask(page, "First one")
+    text_grows(page)
+    page.click("#new")
+    ask(page, "Second one")
+    first = page.locator("#conversations li", has_text="First one")
+    complete(page)
+    assert len(lost) == 1
+    expect(first).to_have_attribute("data-state", "busy")
+    page.click("#drop")
+    expect(first).to_have_attribute("data-state", "news")
+    first.click()
     complete(page)
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, expect
 
+from protocol.codes import ERRORS
 from tests.page.scripted import ScriptedServer
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(60)]
@@ -244,6 +245,43 @@ def test_the_reader_is_never_pulled_down(page: Page, server: ScriptedServer) -> 
     page.mouse.move(600, 100)
     page.mouse.wheel(0, 3_000)
     expect(page.locator("#to-end")).to_be_hidden()
+
+
+def test_the_pages_own_scrolling_takes_no_hold(
+    page: Page, server: ScriptedServer
+) -> None:
+    """The key comes between the page's scrolling and the event that tells of it."""
+    server.start(server.ask("hi"))
+    server.event("delta", text="A line.\n\n" * 60)
+    expect(page.locator(".markdown p")).to_have_count(60)
+    page.evaluate(
+        """() => new Promise(requestAnimationFrame).then(() => {
+          const scroller = document.getElementById('scroller');
+          scroller.dispatchEvent(new KeyboardEvent('keydown', {key: 'PageUp'}));
+          scroller.dispatchEvent(new Event('scroll'));
+        })"""
+    )
+    expect(page.locator("#to-end")).to_be_visible()
+    server.event("delta", text="More.\n\n" * 5)
+    expect(page.locator(".markdown p")).to_have_count(65)
+    expect(page.locator("#to-end")).to_be_visible()
+
+
+def test_every_error_says_why(page: Page, server: ScriptedServer) -> None:
+    held = {"draining", "rate_limited"}  # sent again by themselves
+    for code in [c for c, e in ERRORS.items() if e.scope != "turn" and c not in held]:
+        page.fill("#input", f"Refused as {code}")
+        page.click("#send")
+        reply = {"code": code, "message": f"Why it is {code}.", "retryable": False}
+        server.reply(server.last("send"), {"ok": False, "error": reply})
+        expect(page.locator(".refused .note")).to_contain_text(reply["message"])
+        page.get_by_role("button", name="Discard").click()
+    for code in [c for c, e in ERRORS.items() if e.scope != "command"]:
+        server.start(server.ask("hi"))
+        message = f"Why it is {code}."
+        server.event("error", code=code, message=message, retryable=False)
+        server.done("failed")
+        expect(page.locator(".failure").last).to_contain_text(f"{message} {code}")
 
 
 def test_a_refused_send_can_be_sent_again_or_discarded(

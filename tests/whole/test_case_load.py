@@ -2,7 +2,7 @@
 
 import statistics
 from collections import defaultdict
-from itertools import pairwise
+from itertools import count, pairwise
 from pathlib import Path
 
 import anyio
@@ -87,6 +87,43 @@ async def test_p05_frames_stay_below_the_clients_limit(case: Case) -> None:
         await reader.until(lambda: len(reader.copies[name].dones) == 3)
         assert reader.copies[name].texts == turns
         await socket.close()
+
+
+@pytest.mark.timeout(60)
+async def test_p06_a_long_history_holds_nobody_up(
+    upstream: FakeUpstream, tmp_path: Path
+) -> None:
+    env = {"OPENAI_BASE_URL": upstream.base_url}
+    upstream.script(streamed(text_events(*["0123456789" * 1000] * 390)))
+    async with (
+        server("--store", "sqlite", folder=tmp_path, env=env) as running,
+        wire(running.url) as other,
+    ):
+        async with wire(running.url) as writer:
+            for _ in range(3):
+                await writer.done("c", await begin(writer, "c"))
+        longest = 0.0
+
+        async def ping() -> None:
+            nonlocal longest
+            for number in count():
+                began = anyio.current_time()
+                await other.send(type="ping", t=number)
+                await other.until(lambda: other.frames[-1].get("t") == number)  # noqa: B023
+                longest = max(longest, anyio.current_time() - began)
+                await anyio.sleep(0.01)
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(ping)
+            async with wire(running.url) as reader:
+                await reader.open("c")
+                await reader.until(lambda: len(reader.copies["c"].dones) == 3)
+                size = sum(len(text) for text in reader.copies["c"].texts.values())
+                assert size == 3 * 3_900_000
+                await reader.done("c", await begin(reader, "c", "and on"))
+            tasks.cancel_scope.cancel()
+        assert longest < 0.5, "the test itself reads 12 MB beside it"
+        assert other.close_code is None
 
 
 @pytest.mark.parametrize("characters", [1_000, 10_000, 100_000])

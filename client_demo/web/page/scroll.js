@@ -36,11 +36,11 @@ export class Follower {
 
   #scrolled() {
     const { scrollTop, scrollHeight, clientHeight } = this.#scroller;
-    const up = scrollTop < this.#top - 1;
+    const moved = scrollTop - this.#top; // 0 where keepUp moved it, perhaps before a key
     this.#top = scrollTop;
     if (scrollHeight - scrollTop - clientHeight <= AT_END_PX) {
-      if (!up) this.#set(true);
-    } else if (up) {
+      if (moved > 0) this.#set(true);
+    } else if (moved < -1) {
       this.#letGo();
     }
   }
