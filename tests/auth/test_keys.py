@@ -53,6 +53,14 @@ async def test_no_token_is_nobodys() -> None:
         await parse(f"alice:{ALICE}").authenticate(None)
 
 
+async def test_a_comment_may_stand_behind_a_key_that_holds_its_own_signs() -> None:
+    authority = parse(
+        "  # people\nann:a#long-enough-key  # on leave: #1\nbob:#2345678901234567"
+    )
+    assert (await authority.authenticate("a#long-enough-key")).name == "ann"
+    assert (await authority.authenticate("#2345678901234567")).name == "bob"
+
+
 @pytest.mark.parametrize(
     ("line", "complaint"),
     [

@@ -17,6 +17,7 @@ from wsserver.auth.principal import Principal, UnauthorizedError, Verb, check
 SHORTEST_GOOD_KEY = 16
 """Shorter ones are taken, but the operator hears of it."""
 
+_COMMENT = re.compile(r"(^|\s)\s*#.*")
 _NAME = re.compile(r"(?:(?P<space>[\w.-]{1,64})/)?(?P<name>[\w.-]{1,64})", re.ASCII)
 
 
@@ -52,8 +53,8 @@ class KeyAuthority:
         principals: dict[bytes, Principal] = {}
         warnings: list[str] = []
         for number, line in enumerate(lines, 1):
-            entry = line.strip()
-            if not entry or entry.startswith("#"):
+            entry = _COMMENT.sub("", line).strip()
+            if not entry:
                 continue
             where = f"{source}:{number}"
             name, colon, key = (part.strip() for part in entry.partition(":"))
