@@ -190,34 +190,45 @@ def metrics_access(settings: Settings) -> MetricsAccess:
     return MetricsAccess(rule=settings.metrics_access, token=token)
 
 
-def authority(settings: Settings, wall: Callable[[], float]) -> Authority:
+Warn = Callable[[str, str], None]
+
+
+def _log_warning(setting: str, about: str) -> None:
+    log.warning(setting, about=about)
+
+
+def authority(
+    settings: Settings, wall: Callable[[], float], warn: Warn = _log_warning
+) -> Authority:
     """Returns who decides who may do what.
 
     Args:
         settings: What was set.
         wall: Returns seconds since the epoch.
+        warn: Told the setting and what the operator should know; the log else.
 
     Raises:
         SettingsError: The keys can't be used.
     """
-    keys = None if settings.auth_keys_file is None else _keys(settings.auth_keys_file)
-    tokens = _tokens(settings, wall) if settings.has_jwt else None
+    file = settings.auth_keys_file
+    keys = None if file is None else _keys(file, warn)
+    tokens = _tokens(settings, wall, warn) if settings.has_jwt else None
     if keys is not None and tokens is not None:
         return EitherAuthority(keys, tokens)
     return keys or tokens or OpenAuthority()
 
 
-def _keys(file: str) -> Authority:
+def _keys(file: str, warn: Warn) -> Authority:
     try:
         keys = KeyAuthority.load(Path(file))
     except KeysError as error:
         raise SettingsError(f"auth_keys_file: {error}") from None
     for warning in keys.warnings:
-        log.warning("auth_keys_file", about=warning)
+        warn("auth_keys_file", warning)
     return keys
 
 
-def _tokens(settings: Settings, wall: Callable[[], float]) -> Authority:
+def _tokens(settings: Settings, wall: Callable[[], float], warn: Warn) -> Authority:
     for package in ("jwt", "cryptography"):
         if find_spec(package) is None:
             raise SettingsError(
@@ -228,7 +239,7 @@ def _tokens(settings: Settings, wall: Callable[[], float]) -> Authority:
 
     assert settings.auth_jwt_audience is not None, "the settings were checked"
     return JwtAuthority(
-        _signing_keys(settings),
+        _signing_keys(settings, warn),
         algorithms=frozenset(settings.auth_jwt_algorithms),
         audience=settings.auth_jwt_audience,
         issuer=settings.auth_jwt_issuer,
@@ -242,7 +253,7 @@ def _tokens(settings: Settings, wall: Callable[[], float]) -> Authority:
     )
 
 
-def _signing_keys(settings: Settings) -> "SigningKeys":
+def _signing_keys(settings: Settings, warn: Warn) -> "SigningKeys":
     from wsserver.auth.signing_keys import KeyFile, KeyFileError
 
     algorithms = frozenset(settings.auth_jwt_algorithms)
@@ -252,7 +263,7 @@ def _signing_keys(settings: Settings) -> "SigningKeys":
         except KeyFileError as error:
             raise SettingsError(f"auth_jwt_key_file: {error}") from None
         for warning in keys.warnings:
-            log.warning("auth_jwt_key_file", about=warning)
+            warn("auth_jwt_key_file", warning)
         return keys
     from wsserver.auth.fetch import fetch
     from wsserver.auth.key_set import KeySet
@@ -260,8 +271,8 @@ def _signing_keys(settings: Settings) -> "SigningKeys":
     url = settings.auth_jwt_jwks_url
     assert url is not None, "the settings were checked"
     if url.startswith("http:"):
-        log.warning(
+        warn(
             "auth_jwt_jwks_url",
-            about="keys that come without TLS may be anybody's on the way",
+            "keys that come without TLS may be anybody's on the way; use https",
         )
     return KeySet(partial(fetch, url), algorithms)

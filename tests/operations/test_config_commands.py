@@ -146,6 +146,24 @@ def test_keys_that_can_be_guessed_or_read_are_warned_of(
     assert "chmod 600" in ran.out
 
 
+def test_a_secret_that_others_can_read_is_warned_of(
+    wsserver: Command, tmp_path: Path
+) -> None:
+    secret = tmp_path / "secret"
+    secret.write_text("x" * 32)
+    secret.chmod(0o644)
+
+    ran = wsserver(
+        "config", "check", "--auth-jwt-algorithms", "HS256",
+        "--auth-jwt-key-file", str(secret), "--auth-jwt-audience", "a",
+    )  # fmt: skip
+
+    assert ran.code == 0
+    assert statuses(ran.out)[1:3] == [("ok", "credentials"), ("warn", "credentials")]
+    assert "-> chmod 600 stops that" in ran.out
+    assert "auth_jwt_key_file" not in ran.out + ran.err, "a line of the log"
+
+
 def test_a_program_gets_json(wsserver: Command) -> None:
     ran = wsserver("config", "check", "--json", "--port", "x")
 

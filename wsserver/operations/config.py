@@ -71,13 +71,19 @@ def _credentials(settings: Settings) -> Iterator[Finding]:
             for warning in keys.warnings:
                 yield warn("credentials", *_taken_apart(warning))
     if settings.has_jwt:
+        warnings: list[str] = []
         try:
             assembly.authority(
-                msgspec.structs.replace(settings, auth_keys_file=None), lambda: 0.0
+                msgspec.structs.replace(settings, auth_keys_file=None),
+                lambda: 0.0,
+                lambda _, about: warnings.append(about),
             )
-            yield ok("credentials", "JSON Web Tokens")
         except SettingsError as error:
             yield failure("credentials", error)
+        else:
+            yield ok("credentials", "JSON Web Tokens")
+            for warning in warnings:
+                yield warn("credentials", *_taken_apart(warning))
 
 
 def _endpoint(settings: Settings) -> Iterator[Finding]:
