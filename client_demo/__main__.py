@@ -217,7 +217,7 @@ def _checked(url: str) -> str:
     try:
         parse_uri(url)
     except InvalidURI as error:
-        raise typer.BadParameter(str(error)) from None
+        raise typer.BadParameter(f"{error}; such as {DEFAULT_URL}") from None
     return url
 
 

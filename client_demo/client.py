@@ -17,6 +17,7 @@ import anyio
 from anyio.abc import TaskGroup
 from msgspec import UNSET
 from msgspec.structs import asdict, replace
+from websockets.exceptions import InvalidStatus
 
 from client_demo.chat import Chat
 from client_demo.driver import Driver, TokenSource
@@ -33,6 +34,9 @@ from protocol.client import ClientProtocol
 from protocol.client_events import Connected, Disconnected, Stopped
 from protocol.content import ClientInfo, Config
 from protocol.control import AuthExpiring, Welcome
+
+_NO_SOCKET_THERE = {200, 404, 405}
+"""What web servers answer where they have something else, or nothing."""
 
 DEFAULT_URL = "ws://127.0.0.1:8765/v1/chat"
 
@@ -189,7 +193,7 @@ class Client:
                 late = anyio.current_time() >= self._give_up_at
                 if late and not self._settled.is_set():
                     why = self._driver.failure
-                    self._failure = NotConnectedError(f"no connection: {why}")
+                    self._failure = NotConnectedError(f"no connection: {_said(why)}")
                     self._failure.__cause__ = why
                     self._settled.set()
             case AuthExpiring():
@@ -295,3 +299,10 @@ def _change(has: Config, wanted: Config) -> Config | None:
         if value is not UNSET and (value or UNSET) != (getattr(has, name) or UNSET)
     }
     return Config(**members) if members else None
+
+
+def _said(why: BaseException | None) -> str:
+    """Says why there is no connection, and what to do where that is known."""
+    if isinstance(why, InvalidStatus) and why.response.status_code in _NO_SOCKET_THERE:
+        return f"{why}; the address of a wsserver ends with /v1/chat"
+    return str(why)

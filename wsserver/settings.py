@@ -92,7 +92,13 @@ class Settings(Struct, frozen=True, kw_only=True):
     host: Annotated[Host, Meta(description="Address to bind.")] = "127.0.0.1"
     port: Annotated[Port, Meta(description="Port; 0 takes a free one.")] = 8765
     store: Annotated[
-        Annotated[str, Meta(pattern=r"^(memory|sqlite(:.+)?)$")],
+        Annotated[
+            str,
+            Meta(
+                pattern=r"^(memory|sqlite(:.+)?)$",
+                title="memory, sqlite or sqlite:PATH",
+            ),
+        ],
         Meta(description="memory, sqlite:PATH, or sqlite in the user's state folder."),
     ] = "sqlite"
     log_format: Annotated[

@@ -166,6 +166,8 @@ def _convert(name: str, found: _Found) -> Any:
 
 def _expectation(kind: inspect.Type) -> str:
     match kind:
+        case inspect.Metadata(extra_json_schema={"title": str(title)}):
+            text = title
         case inspect.Metadata(type=inner):
             text = _expectation(inner)
         case inspect.IntType() | inspect.FloatType():

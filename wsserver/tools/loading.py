@@ -31,6 +31,10 @@ def load(path: str) -> Callable[..., Any]:
         raise UnusableToolError(f"{path!r} is not like package.module:function")
     try:
         found = reduce(getattr, name.split("."), importlib.import_module(module))
+    except ModuleNotFoundError as error:
+        raise UnusableToolError(
+            f"{path}: {error}; install it, or name its folder in PYTHONPATH"
+        ) from error
     except Exception as error:
         raise UnusableToolError(f"{path}: {type(error).__name__}: {error}") from error
     if not callable(found):

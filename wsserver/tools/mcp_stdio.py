@@ -57,16 +57,20 @@ async def stdio_transport(
     Raises:
         OSError: It can't be started.
     """
-    process = await anyio.open_process(
-        settings.command,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        env=_environment(settings.environment),
-        cwd=settings.folder,
-        # An interrupt from the keyboard is for the parent, which drains first.
-        start_new_session=True,
-    )
+    try:
+        process = await anyio.open_process(
+            settings.command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=_environment(settings.environment),
+            cwd=settings.folder,
+            # An interrupt from the keyboard is for the parent, which drains first.
+            start_new_session=True,
+        )
+    except OSError as error:
+        # uvloop leaves out which file it was.
+        raise OSError(error.errno, error.strerror, settings.command[0]) from error
     assert process.stdin is not None, "standard input is a pipe"
     assert process.stdout is not None, "standard output is a pipe"
     assert process.stderr is not None, "standard error is a pipe"

@@ -13,6 +13,9 @@ from wsserver.log.conversation_log import ConversationLog
 from wsserver.turns.errors import refusal
 from wsserver.turns.services import Services
 
+_MOST_NAMES = 12
+"""So many models are named to whoever asks for one that is not there."""
+
 _encode = msgspec.json.Encoder().encode
 
 
@@ -56,7 +59,10 @@ def check_config(config: Config, services: Services) -> None:
         CommandError: `bad_model`.
     """
     if config.model and services.models.resolve(config.model) is None:
-        known = ", ".join(list(services.models.names())[:12])
+        names = list(services.models.names())
+        known = ", ".join(names[:_MOST_NAMES])
+        if len(names) > _MOST_NAMES:
+            known += f" and {len(names) - _MOST_NAMES} more"
         raise refusal(
             "bad_model",
             f"No upstream knows the model {config.model!r}; there are: {known}.",
