@@ -334,6 +334,7 @@ def test_a_token_is_asked_for_when_the_server_wants_one(
     )
     server.sockets[-1].close(code=4401, reason="unauthorized")
     expect(page.locator("#connection-text")).to_have_text(message)
+    expect(page.locator("#token")).to_be_focused()
     page.fill("#token", "s3cret")
     page.keyboard.press("Enter")
     expect(page.locator("#connection")).to_have_attribute("data-state", "online")
@@ -352,6 +353,21 @@ def test_a_cut_takes_text_away_again(page: Page, server: ScriptedServer) -> None
     server.done("interrupted", reason="by_client", text=kept)
     expect(page.locator(".markdown")).to_have_text("Kept this")
     expect(page.locator(".wrong")).to_have_count(0)
+
+
+def test_of_a_turn_that_a_restart_cut_off_no_times_are_told(
+    page: Page, server: ScriptedServer
+) -> None:
+    server.start(server.ask("hi"))
+    server.event("delta", text="Hello")
+    server.done(
+        "incomplete",
+        reason="server_restarted",
+        text=proof("Hello"),
+        timing={"queue_ms": 0, "total_ms": 0},
+    )
+    expect(page.locator(".ending")).to_have_text("cut off by a server restart")
+    expect(page.locator(".facts")).not_to_contain_text("in all")
 
 
 def test_stop_tells_what_was_on_the_screen(page: Page, server: ScriptedServer) -> None:

@@ -46,7 +46,9 @@ export class ConnectionPanel {
     this.#drop.hidden = status.state !== "online";
     this.#bar.hidden = status.state === "online";
     this.#retry.hidden = status.state !== "waiting" && status.state !== "stopped";
+    const wanted = status.code === 4401 && this.#token.hidden;
     this.#token.hidden = !(status.code === 4401 || byId("token").value !== "");
+    if (wanted) byId("token").focus();
     this.#say();
     this.#tick(status.state === "waiting");
     this.#tell(status);

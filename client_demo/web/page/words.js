@@ -75,6 +75,7 @@ export function facts({ done, usage, text, dropped }) {
   if (usage) found.push(`${usage.estimated ? "≈ " : ""}${number(usage.output_tokens)} tokens`);
   if (timing.queue_ms >= 100) found.push(`queued ${duration(timing.queue_ms)}`);
   if (timing.tool_ms != null) found.push(`tools ${duration(timing.tool_ms)}`);
-  found.push(`${duration(timing.total_ms)} in all`);
+  // Of a turn that a restart cut off the server has no times.
+  if (done.reason !== "server_restarted") found.push(`${duration(timing.total_ms)} in all`);
   return found;
 }
