@@ -32,6 +32,16 @@ def programs(name: str) -> list[str]:
     return re.findall(r"```python\n(.*?)```", (ROOT / name).read_text(), re.DOTALL)
 
 
+def shown(name: str, place: int) -> list[str]:
+    """Returns the lines that stand under a program as its output, if any do."""
+    pairs = re.findall(
+        r"```python\n.*?```\n(?:\n```text\n(.*?)```)?",
+        (ROOT / name).read_text(),
+        re.DOTALL,
+    )
+    return [line for line in pairs[place].splitlines() if line != "…"]
+
+
 PROGRAMS = [
     (name, place) for name in WITH_PROGRAMS for place in range(len(programs(name)))
 ]
@@ -88,6 +98,16 @@ def test_programs_run(name: str, place: int, address: str) -> None:
     )
     assert run.returncode == 0, run.stderr
     assert run.stdout.strip(), "it says nothing"
+    printed = {without_port(line) for line in run.stdout.splitlines()}
+    assert {without_port(line) for line in shown(name, place)} <= printed
+
+
+def without_port(line: str) -> str:
+    return re.sub(r"(127\.0\.0\.1):\d+", r"\1", line)
+
+
+def test_tutorials_show_what_programs_print() -> None:
+    assert sum(bool(shown(name, place)) for name, place in PROGRAMS) >= 9
 
 
 def test_pages_with_programs_have_some() -> None:
