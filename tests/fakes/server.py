@@ -89,7 +89,8 @@ async def server(
         **{
             k: v
             for k, v in os.environ.items()
-            if not k.startswith(("OPENAI_", "WSSERVER_"))
+            # Most are killed and would write down no coverage: none is measured.
+            if not k.startswith(("COVERAGE_", "OPENAI_", "WSSERVER_"))
         },
         "XDG_STATE_HOME": str(folder),
         **(env or {}),

@@ -134,7 +134,7 @@ def _same_text(text: str, wanted: str | LongText) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.no_cover  # of the server, which is what is tested, it is measured
+@pytest.mark.no_cover
 @pytest.mark.timeout(240)
 @pytest.mark.parametrize("cut", [cut_at_its_splits, whole, in_single_bytes])
 async def test_all_streams_come_out_right(cut: Any, tmp_path: Path) -> None:
