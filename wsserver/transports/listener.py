@@ -179,7 +179,7 @@ class Listener:
 
     async def _serve(self, connection: ServerConnection) -> None:
         assert isinstance(connection, WebSocket), "create_connection makes them"
-        connection.forget_handshake()
+        connection.begin()
         connection.keep_pinging(self._endpoint.ping_seconds)
         await self._handlers[connection.path](connection, connection.client)
 

@@ -9,16 +9,18 @@ the loop nor the memory is at the mercy of what one read can hold.
 
 import asyncio
 from collections.abc import Callable, Sequence
+from http import HTTPStatus
 from typing import Any, cast
 
 import anyio.lowlevel
 from websockets.asyncio.server import ServerConnection
-from websockets.exceptions import ConnectionClosed
+from websockets.exceptions import ConnectionClosed, InvalidMessage
 from websockets.frames import Frame, Opcode
 from websockets.protocol import Event, State
 
 from protocol.codes import CloseCode
 from wsserver.connections.transport import Handshake, TransportClosed
+from wsserver.transports.http import respond
 
 HIGH_WATER_BYTES = 65_536
 LOW_WATER_BYTES = 16_384
@@ -30,6 +32,12 @@ _PING_WINDOW_SECONDS = 10.0
 _PING = b"\x89\x00"
 _PONG = b"\x8a"
 _LONGEST_REASON_BYTES = 123
+_HEAD_END = b"\r\n\r\n"
+_NO_REQUEST = respond(
+    HTTPStatus.BAD_REQUEST,
+    "That is no request as it is answered here: HTTP/1.1, by GET or HEAD, without a"
+    " body.",
+).serialize()
 
 
 def text_header(size: int) -> bytes:
@@ -118,8 +126,9 @@ class WebSocket(ServerConnection):
         peer = self.peer_name
         return cast("tuple[str, int]", peer)[0] if isinstance(peer, tuple) else None
 
-    def forget_handshake(self) -> None:
-        """Lets go of headers that were read."""
+    def begin(self) -> None:
+        """Takes frames from now on, and lets go of headers that were read."""
+        self._parse()
         for message in (self.request, self.response):
             if message is not None:
                 message.headers.clear()
@@ -264,6 +273,8 @@ class WebSocket(ServerConnection):
                 self._owed_pong = pongs[-1]
                 writes = [data for data in writes if data[:1] != _PONG]
                 self.protocol.writes = writes
+        if self._is_no_request():
+            writes.insert(0, _NO_REQUEST)
         self.written_bytes += sum(map(len, writes))
         super().send_data()
 
@@ -274,13 +285,40 @@ class WebSocket(ServerConnection):
     def _parse(self) -> None:
         while self._offset < len(self._unread) and not self.recv_messages.paused:
             start = self._offset
-            self._offset = start + _SLICE_BYTES
+            if start == (end := self._readable_to()):
+                return
+            self._offset = min(start + _SLICE_BYTES, end)
             super().data_received(self._unread[start : self._offset])
         if self._offset >= len(self._unread):
             self._unread = b""
             self._offset = 0
         if self.protocol.close_expected():
             self._end_soon()
+
+    def _readable_to(self) -> int:
+        """Returns how far what is unread may be parsed now.
+
+        What follows the request is no frame before that was answered, and may never
+        become one: websockets would fail the connection for it, and not answer.
+        """
+        if self.protocol.state is not State.CONNECTING or self.protocol.eof_sent:
+            return len(self._unread)
+        if self.request is not None:
+            return self._offset
+        end = self._unread.find(_HEAD_END, self._offset)
+        if end >= 0:
+            return end + len(_HEAD_END)
+        # The last bytes may be where that end begins.
+        return max(self._offset, len(self._unread) - len(_HEAD_END) + 1)
+
+    def _is_no_request(self) -> bool:
+        """Says whether websockets is about to close for what it can't read."""
+        protocol = self.protocol
+        return (
+            protocol.writes == [b""]
+            and isinstance(protocol.handshake_exc, InvalidMessage)
+            and not protocol.reader.eof
+        )
 
     def _resume_reading(self) -> None:
         self._parse()
