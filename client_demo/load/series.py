@@ -49,11 +49,13 @@ class Series(Struct, kw_only=True):
         """Adds what another one has counted at the same times."""
         while self.width_s < other.width_s:
             self._halve()
-        for place, bucket in enumerate(other.buckets):
-            mine = self.at(place * other.width_s)
-            users = mine.users + bucket.users
-            _pour(bucket, mine)
-            mine.users = users
+        together = int(self.width_s / other.width_s)
+        for first in range(0, len(other.buckets), together):
+            theirs = other.buckets[first : first + together]
+            mine = self.at(first * other.width_s)
+            mine.users += max(bucket.users for bucket in theirs)
+            for bucket in theirs:
+                _pour(bucket, mine)
 
     def _halve(self) -> None:
         """Makes one bucket of two."""

@@ -16,7 +16,7 @@ from tests.conformance.program_driver import ProgramDriver
 
 def main(command: Sequence[str]) -> int:
     """Prints one line per scenario that failed, and how many did not."""
-    if not command:
+    if not command or command[0] in ("-h", "--help"):
         sys.stderr.write(__doc__ or "")
         return 2
     played = failed = 0

@@ -252,7 +252,7 @@ async def connected(
         metrics=metrics or NoMetrics(),
         alarms=r.services.alarms,
         wall=wall or r.services.clock.wall,
-        new_id=lambda: f"c_{r.services.clock.token()}",
+        new_id=lambda: f"conv_{r.services.clock.token()}",
     )
     client = Client(wire, connection)
     async with anyio.create_task_group() as tasks:

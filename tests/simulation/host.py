@@ -201,7 +201,7 @@ class Host:
             quotas=self._quotas,
             alarms=self._alarms,
             wall=self._clock.wall,
-            new_id=lambda: f"c_{self._clock.token()}",
+            new_id=lambda: f"conv_{self._clock.token()}",
         )
         self._connections[connection] = link
         try:

@@ -196,7 +196,9 @@ class McpServer:
             failures = 1 if steady else failures + 1
             delay = delay_seconds(failures)
             tell = log.warning if why != last else log.debug
-            tell("mcp_server_lost", server=self.settings.name, why=why, again_in=delay)
+            tell(
+                "mcp_server_lost", server=self.settings.name, why=why, again_in_s=delay
+            )
             last = why
             await anyio.sleep(delay)
 

@@ -142,7 +142,7 @@ class Directory:
         if known is not None:
             return await self._kept_fork(known, principal)
         check_open(self._services)
-        name = command.new or f"c_{self._services.clock.token()}"
+        name = command.new or f"conv_{self._services.clock.token()}"
         key = principal.key(name)
         with source.held():
             entries = await source.log.whole(READ_BYTES)

@@ -78,6 +78,9 @@ def test_series_of_two_processes_lie_on_each_other() -> None:
     assert (short.width_s, [bucket.users for bucket in short.buckets]) == (2, [3, 3])
     assert short.buckets[0].statuses == {"failed": 1}
     assert (short.buckets[0].errors, short.buckets[1].ttft_ms) == (2, [4.0])
+    wide = Series(width_s=2, buckets=[Bucket(users=4)])
+    wide.add(Series(buckets=[Bucket(users=1), Bucket(users=3)]))
+    assert [bucket.users for bucket in wide.buckets] == [7], "at the same time"
 
 
 def tally(seed: int) -> Tally:
