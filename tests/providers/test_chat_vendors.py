@@ -145,5 +145,10 @@ def test_a_list_of_chunks_has_to_say_that_it_is_whole() -> None:
 
 
 def test_lines_of_another_api_are_no_answer() -> None:
-    line = orjson.dumps({"message": {"content": "a"}, "done": False}) + b"\n"
-    assert decode(line * 2, content_type="application/x-ndjson").said == ("", "error")
+    message = {"role": "assistant", "content": "secret"}
+    line = orjson.dumps({"message": message, "done": False}) + b"\n"
+    for body in (line, line * 2):
+        decoded = decode(body, content_type="application/x-ndjson")
+        assert decoded.said == ("", "error")
+        assert decoded.end.failure is not None
+        assert "secret" not in decoded.end.failure.message

@@ -228,6 +228,8 @@ def _text(value: object) -> str:
         return value
     if not value or not (is_object(value) or is_array(value)):
         return ""
+    if is_object(value) and "role" in value:
+        return ""  # What a model said in another API's format is no reason.
     # FastAPI puts a list of what is wrong here, some vendors an object.
     try:
         return write_json(value)
