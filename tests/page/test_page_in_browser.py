@@ -320,9 +320,11 @@ def test_a_version_that_can_not_be_made_says_why(
     expect(page.locator(".versions")).to_have_count(0)
 
 
+@pytest.mark.parametrize("width", [1280, 390])
 def test_a_token_is_asked_for_when_the_server_wants_one(
-    page: Page, server: ScriptedServer
+    page: Page, server: ScriptedServer, width: int
 ) -> None:
+    page.set_viewport_size({"width": width, "height": 700})
     message = "The credentials are missing."
     server.say(
         {
@@ -335,6 +337,7 @@ def test_a_token_is_asked_for_when_the_server_wants_one(
     server.sockets[-1].close(code=4401, reason="unauthorized")
     expect(page.locator("#connection-text")).to_have_text(message)
     expect(page.locator("#token")).to_be_focused()
+    expect(page.locator("#token")).to_be_in_viewport()
     page.fill("#token", "s3cret")
     page.keyboard.press("Enter")
     expect(page.locator("#connection")).to_have_attribute("data-state", "online")

@@ -16,20 +16,25 @@ export class ConnectionPanel {
   #token = byId("token-form");
   #ticker = null;
   #announce;
+  #onAsk;
+  #asks = false;
   #wasOnline = false;
 
   /**
    * @param {import("../client.js").ChatClient} client
-   * @param {{announce(text: string): void, onToken(token: string): void}} on
+   * @param {{announce(text: string): void, onToken(token: string): void, onAsk(open: boolean): void}} on
+   *   `onAsk` shows this panel where it is out of sight, and puts it away again
    */
-  constructor(client, { announce, onToken }) {
+  constructor(client, { announce, onToken, onAsk }) {
     this.#client = client;
+    this.#onAsk = onAsk;
     this.#announce = announce;
     this.#drop.addEventListener("click", () => this.drop());
     this.#retry.addEventListener("click", () => this.#connectNow());
     this.#token.addEventListener("submit", (event) => {
       event.preventDefault();
       onToken(byId("token").value.trim());
+      onAsk(false);
       client.stop();
       client.start();
     });
@@ -46,12 +51,19 @@ export class ConnectionPanel {
     this.#drop.hidden = status.state !== "online";
     this.#bar.hidden = status.state === "online";
     this.#retry.hidden = status.state !== "waiting" && status.state !== "stopped";
-    const wanted = status.code === 4401 && this.#token.hidden;
     this.#token.hidden = !(status.code === 4401 || byId("token").value !== "");
-    if (wanted) byId("token").focus();
+    this.#ask(status.state === "stopped" && status.code === 4401);
     this.#say();
     this.#tick(status.state === "waiting");
     this.#tell(status);
+  }
+
+  #ask(wanted) {
+    if (wanted && !this.#asks) {
+      this.#onAsk(true);
+      byId("token").select();
+    }
+    this.#asks = wanted;
   }
 
   #say() {

@@ -53,7 +53,11 @@ const client = new ChatClient({
 });
 
 const library = new Library(client, shown);
-const panel = new ConnectionPanel(client, { announce, onToken: store.saveToken });
+const panel = new ConnectionPanel(client, {
+  announce,
+  onToken: store.saveToken,
+  onAsk: (open) => sidebar.toggle(open),
+});
 const follower = new Follower(byId("scroller"), (following) => {
   byId("to-end").hidden = following;
 });
