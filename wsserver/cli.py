@@ -22,7 +22,8 @@ def main() -> None:
         message = str(error)
         if isinstance(error, typer.TyperException):
             message = f"{error.format_message().rstrip('.')}; see `wsserver --help`"
-        print(f"wsserver: {message}", file=sys.stderr)  # noqa: T201
+        for line in message.splitlines():
+            print(f"wsserver: {line}", file=sys.stderr)  # noqa: T201
         code = EXIT_BAD_SETTINGS
     except typer.Abort:
         code = 130

@@ -35,7 +35,10 @@ DEFAULT = "default"
 
 
 class SettingsError(Exception):
-    """A setting can't be used; one line that says which, why and what to do."""
+    """Settings can't be used; each argument says of one which, why and what to do."""
+
+    def __str__(self) -> str:
+        return "\n".join(map(str, self.args))
 
 
 class Loaded(Struct, frozen=True, kw_only=True):
@@ -71,19 +74,28 @@ def load(
         config: The TOML file; None for what `WSSERVER_CONFIG` says, if anything.
 
     Raises:
-        SettingsError: A value can't be used, or a name is unknown.
+        SettingsError: Values can't be used, or names are unknown: all of them.
     """
+    faults: list[SettingsError] = []
     if config is None and environ.get(CONFIG_VARIABLE):
         config = Path(environ[CONFIG_VARIABLE])
     found = dict[str, _Found]()
     if config is not None:
-        found |= _from_file(config)
+        found |= _from_file(config, faults)
     found |= _from_environment(environ)
     found |= {
         name: _Found(value, f"--{name.replace('_', '-')}")
         for name, value in flags.items()
     }
-    settings = Settings(**{name: _convert(name, f) for name, f in found.items()})
+    values: dict[str, Any] = {}
+    for name, each in found.items():
+        try:
+            values[name] = _convert(name, each)
+        except SettingsError as error:
+            faults.append(error)
+    if faults:
+        raise SettingsError(*map(str, faults))
+    settings = Settings(**values)
     origins = {
         name: found[name].origin if name in found else DEFAULT for name in FIELDS
     }
@@ -95,7 +107,7 @@ def load(
     )
 
 
-def _from_file(path: Path) -> dict[str, _Found]:
+def _from_file(path: Path, faults: list[SettingsError]) -> dict[str, _Found]:
     try:
         table = tomllib.loads(path.read_text("utf-8"))
     except OSError as error:
@@ -104,16 +116,17 @@ def _from_file(path: Path) -> dict[str, _Found]:
         raise SettingsError(f"config: {path}: the file is not UTF-8") from None
     except tomllib.TOMLDecodeError as error:
         raise SettingsError(f"config: {path}: not valid TOML: {error}") from None
-    for name in table:
+    found: dict[str, _Found] = {}
+    for name, value in table.items():
         if name not in FIELDS:
-            raise SettingsError(
-                f"{name}: unknown setting in {path}; {_suggestion(name, FIELDS)}"
-            )
-        if name in SECRETS:
-            raise SettingsError(
-                f"{name}: {path} may hold no secret; set {name.upper()} instead"
-            )
-    return {name: _Found(value, f"{path}: {name}") for name, value in table.items()}
+            fault = f"{name}: unknown setting in {path}; {_suggestion(name, FIELDS)}"
+            faults.append(SettingsError(fault))
+        elif name in SECRETS:
+            fault = f"{name}: {path} may hold no secret; set {name.upper()} instead"
+            faults.append(SettingsError(fault))
+        else:
+            found[name] = _Found(value, f"{path}: {name}")
+    return found
 
 
 def _from_environment(environ: Mapping[str, str]) -> dict[str, _Found]:

@@ -127,6 +127,23 @@ def test_all_failures_are_told_at_once(wsserver: Command) -> None:
     assert failures == ["credentials", "models"]
 
 
+def test_all_settings_that_can_not_be_used_are_told_at_once(
+    wsserver: Command, tmp_path: Path
+) -> None:
+    file = tmp_path / "wsserver.toml"
+    file.write_text('defualt_model = "x"\nport = "abc"\n[models.x]\nbase_ur = "x"\n')
+
+    ran = wsserver("config", "check", "--config", str(file), "--log-format", "xml")
+
+    assert statuses(ran.out) == [("fail", "settings")] * 4
+    for name in ("defualt_model", "port", "models", "log_format"):
+        assert f"settings      {name}: " in ran.out
+    assert all(" -> " in line for line in ran.lines)
+    served = wsserver("serve", "--config", str(file), "--log-format", "xml")
+    assert served.code == 2
+    assert [line.split()[0] for line in served.err.splitlines()] == ["wsserver:"] * 4
+
+
 def test_keys_that_can_be_guessed_or_read_are_warned_of(
     wsserver: Command, tmp_path: Path
 ) -> None:

@@ -31,13 +31,13 @@ _FOREIGN = {"openai_base_url": "OPENAI_BASE_URL"}
 def check(load: Load) -> Iterator[Finding]:
     """Yields what there is to say of the settings and of what they name.
 
-    Opens no store, binds no port and asks no upstream. The first failure of the
-    settings themselves is the last finding.
+    Opens no store, binds no port and asks no upstream. Failures of the settings
+    themselves are the last findings.
     """
     try:
         loaded = load()
     except SettingsError as error:
-        yield failure("settings", error)
+        yield from failures("settings", error)
         return
     yield from check_loaded(loaded)
 
@@ -163,6 +163,12 @@ def _find_weights(path: str | None) -> None:
         find_weights(None if path is None else Path(path))
     except LocalModelError as error:
         raise SettingsError(f"local_model_path: {error}") from None
+
+
+def failures(check: str, error: SettingsError) -> Iterator[Finding]:
+    """Makes the findings of settings that can't be used."""
+    for fault in error.args:
+        yield fail(check, *_taken_apart(str(fault)))
 
 
 def failure(check: str, error: Exception) -> Finding:

@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from wsserver.flags import Load
 from wsserver.operations import machine
-from wsserver.operations.config import check_loaded, failure
+from wsserver.operations.config import check_loaded, failures
 from wsserver.operations.findings import Tell
 from wsserver.operations.public_url import PublicUrl, visit
 from wsserver.operations.store_check import store
@@ -38,7 +38,8 @@ def examine(load: Load, wanted: Wanted, tell: Tell) -> None:
     try:
         loaded = load()
     except SettingsError as error:
-        tell(failure("settings", error))
+        for finding in failures("settings", error):
+            tell(finding)
     else:
         settings = loaded.settings
         for finding in check_loaded(loaded):
