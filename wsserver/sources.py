@@ -167,14 +167,42 @@ def _convert(name: str, found: _Found) -> Any:
         value = [part.strip() for part in value.split(",") if part.strip()]
     try:
         return msgspec.convert(value, kind, strict=False)
-    except msgspec.ValidationError as error:
+    except msgspec.ValidationError:
+        if name in TABLES and isinstance(value, dict):
+            tables = cast("dict[str, object]", value)
+            raise SettingsError(_table_fault(name, tables, found.origin)) from None
         expected = _expectation(inspect.type_info(kind))
-        if name in TABLES:
-            expected = str(error)
         raise SettingsError(
             f"{name}: {found.value!r} from {found.origin} can't be used;"
             f" expected {expected}"
         ) from None
+
+
+def _table_fault(name: str, tables: Mapping[str, object], origin: str) -> str:
+    """Says which entry of a table can't be used, and where in it."""
+    kind = FIELDS[name].type
+    for key, entry in tables.items():
+        try:
+            msgspec.convert({key: entry}, kind, strict=False)
+        except msgspec.ValidationError as error:
+            what, _, where = str(error).partition(" - at `$[...]")
+            what = what.removeprefix("Object ")
+            path = origin.removesuffix(f": {name}")
+            return (
+                f"{name}.{key}{where.rstrip('`')}: {what} in {path}; [{name}.NAME] may"
+                f" have {', '.join(_members(inspect.type_info(kind)))}"
+            )
+    raise AssertionError("an entry is wrong where the table is")
+
+
+def _members(kind: inspect.Type) -> list[str]:
+    match kind:
+        case inspect.Metadata(type=inner):
+            return _members(inner)
+        case inspect.DictType(value_type=inspect.StructType(fields=fields)):
+            return [field.encode_name for field in fields]
+        case _:
+            raise AssertionError("a table holds entries of one kind")
 
 
 def _expectation(kind: inspect.Type) -> str:
@@ -197,6 +225,8 @@ def _expectation(kind: inspect.Type) -> str:
             text = "true or false"
         case inspect.StrType(pattern=str(pattern)):
             text = f"text like {pattern}"
+        case inspect.DictType():
+            text = "a table of tables"
         case inspect.VarTupleType(item_type=item):
             text = f"a list, each {_expectation(item)}"
         case _:

@@ -136,7 +136,7 @@ def test_all_settings_that_can_not_be_used_are_told_at_once(
     ran = wsserver("config", "check", "--config", str(file), "--log-format", "xml")
 
     assert statuses(ran.out) == [("fail", "settings")] * 4
-    for name in ("defualt_model", "port", "models", "log_format"):
+    for name in ("defualt_model", "port", "models.x", "log_format"):
         assert f"settings      {name}: " in ran.out
     assert all(" -> " in line for line in ran.lines)
     served = wsserver("serve", "--config", str(file), "--log-format", "xml")

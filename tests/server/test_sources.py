@@ -163,6 +163,8 @@ def test_a_bad_value_is_blamed_on_its_source(
         ("openai_api_key = 'k'", "may hold no secret; set OPENAI_API_KEY instead"),
         ("[models.a]\nmodel = 'b'", "missing required field `base_url`"),
         ("[models.a]\nbase_url = 'b'\nbase_ulr = 'c'", "unknown field `base_ulr`"),
+        ("[models.a]\nbase_url = 4", "models.a.base_url: Expected `str`, got `int` in"),
+        ("models = 3", "models: 3 from {file}: models can't be used; expected a table"),
     ],
 )
 def test_a_bad_file_is_named(file: Path, content: str, expected: str) -> None:
