@@ -14,6 +14,7 @@ from tests.fakes.rig import ALICE, Rig, done, rig
 from tests.fakes.scripted import ScriptedProvider, says
 from wsserver.auth.open import LOCAL
 from wsserver.log.conversation_log import ConversationLog
+from wsserver.log.reading import read_whole
 from wsserver.turns.conversation import Conversation
 
 ANSWER = ["Hello", " ", "world", ", ", "how", " are", " you?"]
@@ -292,7 +293,7 @@ async def test_each_suffix_can_be_understood(after: int) -> None:
         assert numbers(frames) == list(range(after + 1, 12))
         want = "".join(
             entry.text()
-            for entry in await conversation.log.whole(10**6)
+            for entry in await read_whole(conversation.log, max_bytes=10**6)
             if entry.kind == "delta"
         )
         assert want.endswith(text(frames))

@@ -12,6 +12,7 @@ from protocol.events import DoneEvent, LogEvent
 from wsserver.auth.principal import Principal
 from wsserver.log.committer import Committer
 from wsserver.log.entry import compact
+from wsserver.log.reading import read_whole
 from wsserver.log.store import Store
 from wsserver.stores.memory import MemoryStore
 from wsserver.turns.alarms import Alarms
@@ -145,7 +146,7 @@ async def rig(
 
 async def events(conversation: Conversation) -> list[Any]:
     """Returns all events of a log, neighbouring text merged."""
-    entries = compact(await conversation.log.whole(65_536))
+    entries = compact(await read_whole(conversation.log, max_bytes=65_536))
     name = msgspec.json.encode(conversation.log.conversation)
     return [_decode(entry.frame(name)) for entry in entries]
 

@@ -17,6 +17,7 @@ from wsserver.log.conversation_log import (
     ConversationLog,
 )
 from wsserver.log.entry import Entry
+from wsserver.log.reading import read_whole
 from wsserver.log.store import Meta, Receipt, StoreError
 
 NEW = Meta(epoch="e", head=0, oldest=1, live=False, state=b"")
@@ -208,7 +209,9 @@ async def test_the_turn_before_stays_and_older_ones_go() -> None:
     assert sorted(numbers(await m.log.fetch(0, 10**6))) == list(
         range(1, m.log.head + 1)
     )
-    assert numbers(await m.log.whole(10)) == numbers(await m.log.whole(10**6))
+    assert numbers(await read_whole(m.log, max_bytes=10)) == numbers(
+        await read_whole(m.log, max_bytes=10**6)
+    )
 
 
 async def test_a_turn_that_began_before_the_last_one_was_compacted_is_whole() -> None:
@@ -237,7 +240,7 @@ async def test_settings_without_turns_do_not_fill_the_memory() -> None:
         assert m.log._tail.bytes() <= IDLE_TAIL_BYTES + 300_000
     m.say(1)
     await m.commit()
-    assert len(numbers(await m.log.whole(10**6))) == 61
+    assert len(numbers(await read_whole(m.log, max_bytes=10**6))) == 61
 
 
 async def test_a_turn_that_runs_stays_in_memory_however_long_it_is() -> None:
@@ -273,7 +276,15 @@ async def test_a_loaded_log_goes_on_where_it_stood() -> None:
     again.say(1)
     again.end()
     await again.commit()
-    assert sorted(numbers(await again.log.whole(1))) == [1, 2, 3, 4, 5, 6, 7]
+    assert sorted(numbers(await read_whole(again.log, max_bytes=1))) == [
+        1,
+        2,
+        3,
+        4,
+        5,
+        6,
+        7,
+    ]
     assert again.log.read(2, 99) is None
     assert sorted(numbers(again.log.read(3, 9999) or [])) == [4, 5, 6, 7]
 
@@ -297,7 +308,7 @@ async def test_a_reader_that_a_trim_has_overtaken_gets_what_is_left() -> None:
     again.say(1)
     assert sorted(numbers(again.log.read(0, 99) or [])) == [5]
     await again.commit()
-    assert sorted(numbers(await again.log.whole(1))) == [5]
+    assert sorted(numbers(await read_whole(again.log, max_bytes=1))) == [5]
 
 
 async def test_a_trim_while_all_is_read_leaves_no_gap() -> None:
@@ -314,8 +325,8 @@ async def test_a_trim_while_all_is_read_leaves_no_gap() -> None:
         m.log.append(UsageEvent, turn=seq, **USAGE)
         await m.commit()
     m = await m.again()
-    assert max(numbers(await m.log.whole(1))) == 8
-    assert (await m.log.whole(1))[0].first == 5
+    assert max(numbers(await read_whole(m.log, max_bytes=1))) == 8
+    assert (await read_whole(m.log, max_bytes=1))[0].first == 5
 
 
 async def test_a_log_made_of_another_keeps_its_numbers() -> None:
@@ -330,11 +341,15 @@ async def test_a_log_made_of_another_keeps_its_numbers() -> None:
     assert (m.log.oldest, m.log.head) == (300, 700)
     m.say(1)
     await m.commit()
-    assert sorted(numbers(await m.log.whole(1))) == list(range(300, 702))
+    assert sorted(numbers(await read_whole(m.log, max_bytes=1))) == list(
+        range(300, 702)
+    )
     assert 600 < m.log._tail.floor < 690, "it need not all stay in memory"
     m.end()
     await m.commit()
-    assert sorted(numbers(await m.log.whole(1))) == list(range(300, 703))
+    assert sorted(numbers(await read_whole(m.log, max_bytes=1))) == list(
+        range(300, 703)
+    )
     empty = Made(FaultyStore())
     empty.log.adopt([])
     assert (empty.log.oldest, empty.log.head) == (1, 0)
@@ -345,7 +360,11 @@ async def test_who_reads_from_a_broken_store_is_told() -> None:
     m.say(5)
     await m.commit()
     again = await m.again()
-    for read in (again.log.fetch(0, 9), again.log.whole(9), again.log.load_tail(1)):
+    for read in (
+        again.log.fetch(0, 9),
+        read_whole(again.log, max_bytes=9),
+        again.log.load_tail(1),
+    ):
         m.store.failing_reads = 1
         with pytest.raises(StoreError):
             await read

@@ -14,6 +14,7 @@ from tests.fakes.faulty import FaultyStore
 from tests.log.numbers import Held, numbers
 from wsserver.log import conversation_log
 from wsserver.log.conversation_log import ConversationLog
+from wsserver.log.reading import read_whole
 from wsserver.log.store import Meta, Receipt, Write
 
 NEW = Meta(epoch="e", head=0, oldest=1, live=False, state=b"")
@@ -175,7 +176,11 @@ class Model:
         assert got or not visible, "there is something to read"
 
     async def look_at_all(self) -> None:
-        whole = numbers(await self.log.whole(self.data.draw(st.sampled_from([1, 999]))))
+        whole = numbers(
+            await read_whole(
+                self.log, max_bytes=self.data.draw(st.sampled_from([1, 999]))
+            )
+        )
         wanted = {n: held for n, held in self.all.items() if n >= self.oldest}
         assert whole == wanted
         first = self.data.draw(st.integers(1, self.log.head + 1))

@@ -2,7 +2,7 @@
 
 The log keeps a *tail* of entries; older ones are in the store. It decides what the
 next commit writes (`take_write`) and what becomes visible after it (`committed`);
-`wsserver.log.committer` does the writing.
+`wsserver.log.committer` does the writing, `wsserver.log.reading` reads all of it.
 """
 
 from collections.abc import Callable, Sequence
@@ -22,9 +22,6 @@ E = TypeVar("E", bound=Event)
 SEAL_AFTER = 256
 """How many single entries the tail holds before they are joined: an entry costs
 about 150 bytes, a number in a joined one 4 bytes and its text."""
-
-READ_BYTES = 262_144
-"""How much of a log is read from the store at once, where all of it is wanted."""
 
 IDLE_TAIL_BYTES = 2**23
 """How much of a tail stays in memory while no turn runs: about two whole turns."""
@@ -263,27 +260,6 @@ class ConversationLog:
         """Whether memory holds a number and all after it."""
         return seq > self._tail.floor
 
-    async def whole(self, max_bytes: int, first: int = 1) -> list[Entry]:
-        """Returns all kept entries, stored or not, in order and without a gap.
-
-        Args:
-            max_bytes: How much is read from the store at once.
-            first: The number to begin with.
-
-        Raises:
-            StoreError: The store can't be read.
-        """
-        entries: list[Entry] = []
-        position = max(first, self.oldest) - 1
-        while position < self._tail.floor:
-            batch = await self.fetch(position, max_bytes)
-            if not batch:
-                break
-            _go_on(entries, batch)
-            position = batch[-1].seq
-        _go_on(entries, cut(self._tail.entries, position, self.head))
-        return entries
-
     async def load_tail(self, first: int, *, loose: bool = False) -> None:
         """Takes the entries from `first` on into memory; only after loading.
 
@@ -392,10 +368,3 @@ class ConversationLog:
         if not live and self._tail.bytes() > IDLE_TAIL_BYTES:
             self._keep_from = self._compact_from = self._committed + 1
         self._tail.drop(min(self._keep_from, self._compact_from) - 1)
-
-
-def _go_on(entries: list[Entry], batch: Sequence[Entry]) -> None:
-    """Adds a batch; if what is between was trimmed meanwhile, all before is too."""
-    if entries and batch and batch[0].first != entries[-1].seq + 1:
-        entries.clear()
-    entries += batch

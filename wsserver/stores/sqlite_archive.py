@@ -14,8 +14,8 @@ from urllib.parse import quote
 
 from msgspec import Struct
 
-from wsserver.log.conversation_log import READ_BYTES
 from wsserver.log.entry import Entry
+from wsserver.log.reading import READ_BYTES
 from wsserver.log.store import StoreError
 from wsserver.stores.sql import statement
 from wsserver.stores.sqlite_file import check_ours, explained

@@ -17,8 +17,9 @@ from wsserver.auth.principal import Principal
 from wsserver.engine.conversation import ConversationState, Waiting, configured
 from wsserver.engine.moments import timestamp
 from wsserver.engine.tools import SILENT_FAILURE
-from wsserver.log.conversation_log import READ_BYTES, ConversationLog
+from wsserver.log.conversation_log import ConversationLog
 from wsserver.log.entry import Entry
+from wsserver.log.reading import read_whole
 from wsserver.turns.admission import (
     check_change,
     check_config,
@@ -175,7 +176,7 @@ class Conversation:
             StoreError: The store can't be read.
         """
         first = first_needed(self, command, principal.name)
-        older = () if first is None else await self.log.whole(READ_BYTES, first)
+        older = () if first is None else await read_whole(self.log, first)
         return self.apply(command, principal, viewer, older)
 
     def apply(

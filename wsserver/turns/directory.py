@@ -18,7 +18,8 @@ from protocol.control import Reply
 from wsserver.auth.principal import Principal
 from wsserver.engine.conversation import ConversationState, Snapshots, load
 from wsserver.log.committer import Committer
-from wsserver.log.conversation_log import READ_BYTES, ConversationLog
+from wsserver.log.conversation_log import ConversationLog
+from wsserver.log.reading import read_whole
 from wsserver.log.store import (
     RECEIPTS_KEPT,
     RECEIPTS_KEPT_SECONDS,
@@ -145,7 +146,7 @@ class Directory:
         name = command.new or f"conv_{self._services.clock.token()}"
         key = principal.key(name)
         with source.held():
-            entries = await source.log.whole(READ_BYTES)
+            entries = await read_whole(source.log)
             taken = await self.find(key) is not None
             # From here on nothing is awaited: the fork and its receipt go down as one.
             known = source.recall(command, principal)

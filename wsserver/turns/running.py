@@ -37,7 +37,8 @@ from wsserver.engine.timing import in_one_lump
 from wsserver.engine.tools import Settling
 from wsserver.engine.turn import Turn
 from wsserver.engine.usage import BYTES_PER_TOKEN
-from wsserver.log.conversation_log import READ_BYTES, ConversationLog
+from wsserver.log.conversation_log import ConversationLog
+from wsserver.log.reading import read_whole
 from wsserver.turns.kept_text import proof
 from wsserver.turns.request import model_request
 from wsserver.turns.runner import TurnRunner
@@ -268,7 +269,7 @@ class RunningTurn:
         """
         state, turn = self._state, self.turn
         await self._log.until_stored(max([turn, *state.steering(turn)]))
-        entries = await self._log.whole(READ_BYTES)
+        entries = await read_whole(self._log)
         joined = state.join(turn, self._log.stored)
         if joined:
             self._sends |= {(waiting.by, waiting.id) for waiting in joined}
