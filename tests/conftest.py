@@ -7,6 +7,10 @@ from collections.abc import Generator, Iterator
 import pytest
 import structlog
 from blockbuster import blockbuster_ctx
+from hypothesis import settings
+
+settings.register_profile("patient", settings(), deadline=None)  # machines are busy
+settings.load_profile("patient")
 
 OPTIONAL_PARTS = {"browser", "caddy", "nginx", "node", "real_model"}
 

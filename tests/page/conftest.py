@@ -15,6 +15,8 @@ from playwright.sync_api import (
     sync_playwright,
 )
 
+from tests.page.scripted import ScriptedServer
+
 expect.set_options(
     timeout=15_000
 )  # a machine may be busy; each wait ends when it is true
@@ -97,3 +99,12 @@ def new_page(
 @pytest.fixture
 def page(new_page: Callable[[], Page]) -> Page:
     return new_page()
+
+
+@pytest.fixture
+def server(page: Page, address: str) -> ScriptedServer:
+    """The page, open, with a server of which the test writes every frame."""
+    server = ScriptedServer(page)
+    page.goto(address)
+    expect(page.locator(".empty")).to_be_visible()
+    return server

@@ -203,5 +203,5 @@ async def test_l19_time_to_first_token_is_not_that_of_the_role(case: Case) -> No
     case.script(streamed([*events, DONE], before_body_s=0.05, between_writes_s=0.4))
     async with case.client() as client:
         done = await client.done(name, await begin(client, name))
-    assert done["timing"]["ttft_ms"] == pytest.approx(450, abs=60)
-    assert done["timing"]["upstream_ttft_ms"] == pytest.approx(450, abs=60)
+    timing = done["timing"]
+    assert 440 < timing["upstream_ttft_ms"] <= timing["ttft_ms"] < timing["total_ms"]
