@@ -11,6 +11,7 @@ import structlog
 
 from wsserver import __version__
 from wsserver.logging import configure
+from wsserver.open_files import allow_most, fitted
 from wsserver.server import NO_PARTS, Parts, Server, serving
 from wsserver.settings import Settings
 from wsserver.sources import Loaded, SettingsError
@@ -34,7 +35,7 @@ def run(loaded: Loaded, parts: Parts = NO_PARTS) -> int:
     configure(settings.log_format, settings.log_level)
     for warning in loaded.warnings:
         log.warning("settings", about=warning)
-    _raise_open_files()
+    settings = _within_open_files(settings)
     options = {"use_uvloop": find_spec("uvloop") is not None}
     try:
         return anyio.run(_serve_until_told, settings, parts, backend_options=options)
@@ -90,12 +91,15 @@ def _first(group: ExceptionGroup[SettingsError]) -> SettingsError:
     return _first(inner) if isinstance(inner, ExceptionGroup) else inner
 
 
-def _raise_open_files() -> None:
-    """Takes as many open files as the system allows: each client is one."""
-    if sys.platform == "win32":
-        return
-    import resource
-
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if hard != resource.RLIM_INFINITY and soft < hard:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+def _within_open_files(settings: Settings) -> Settings:
+    limit = allow_most()
+    less = fitted(settings, limit)
+    if less.max_connections < settings.max_connections:
+        log.warning(
+            "few_open_files",
+            allowed=limit,
+            connections=less.max_connections,
+            about="more clients are refused; allow more open files for the"
+            f" {settings.max_connections} of max_connections",
+        )
+    return less

@@ -69,6 +69,7 @@ async def test_hello_twice() -> None:
     async with server() as r, connected(r) as client:
         again = await client.hello()
         assert (again["type"], again["code"]) == ("error", "bad_frame")
+        assert (again["param"], "`refresh`" in again["message"]) == ("$.type", True)
         assert (await client.ask("open", conversation="c"))["ok"]
 
 

@@ -3,9 +3,9 @@ import resource
 import msgspec
 import pytest
 
+from wsserver.open_files import OWN_FILES
 from wsserver.operations import machine
 from wsserver.operations.machine import (
-    OWN_FILES,
     clock,
     judge_open_files,
     judge_skew,

@@ -110,7 +110,11 @@ class Dispatch:
                 case Refresh():
                     self._backlog.add(_REFRESHES, frame)
                 case Hello():
-                    raise refusal("bad_frame", "`hello` was said before.")
+                    raise refusal(
+                        "bad_frame",
+                        "`hello` was said before; send `refresh` for new credentials.",
+                        param="$.type",
+                    )
                 case _:
                     self._route(frame)
 

@@ -3,11 +3,9 @@
 import ctypes
 import sys
 
+from wsserver.open_files import other_than_clients
 from wsserver.operations.findings import Finding, ok, warn
 from wsserver.settings import Settings
-
-OWN_FILES = 100
-"""Files that a server has open besides connections: the store, logs, libraries."""
 
 MAX_SKEW_SECONDS = 5.0
 
@@ -30,10 +28,7 @@ def open_files(settings: Settings) -> Finding:
 
 def judge_open_files(limit: int | None, settings: Settings) -> Finding:
     """Says what a limit of open files (None: none) means for the settings."""
-    upstreams = len(settings.models) + 1
-    needed = (
-        settings.max_connections + upstreams * settings.upstream_pool_size + OWN_FILES
-    )
+    needed = settings.max_connections + other_than_clients(settings)
     if limit is None or limit >= needed:
         says = "no limit" if limit is None else f"{limit} allowed"
         return ok("open files", f"{says}, at most {needed} needed")

@@ -1,0 +1,59 @@
+"""No more clients than there are open files for."""
+
+import resource
+
+import pytest
+from structlog.testing import capture_logs
+
+from wsserver import process
+from wsserver.open_files import OWN_FILES, allow_most, fitted
+from wsserver.settings import Model, Settings
+
+SETTINGS = Settings(max_connections=1000, upstream_pool_size=50)
+MODELS = {"m": Model(base_url="http://localhost/v1")}
+
+
+@pytest.mark.parametrize(
+    ("limit", "connections"),
+    [
+        (None, 1000),
+        (100_000, 1000),
+        (1000 + 50 + OWN_FILES, 1000),
+        (1000 + 50 + OWN_FILES - 1, 999),
+        (400, 400 - 50 - OWN_FILES),
+        (64, 32),
+        (1, 1),
+    ],
+)
+def test_what_is_not_for_calls_and_the_store_is_for_clients(
+    limit: int | None, connections: int
+) -> None:
+    assert fitted(SETTINGS, limit).max_connections == connections
+
+
+def test_each_upstream_takes_of_it() -> None:
+    settings = Settings(max_connections=1000, upstream_pool_size=50, models=MODELS)
+    assert fitted(settings, 1000).max_connections == 1000 - 2 * 50 - OWN_FILES
+
+
+def test_the_whole_of_the_hard_limit_is_taken() -> None:
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (before[1] // 2, before[1]))
+        assert allow_most() == before[1]
+        assert resource.getrlimit(resource.RLIMIT_NOFILE) == (before[1], before[1])
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+
+
+@pytest.mark.parametrize(("limit", "connections"), [(64, 32), (None, 1000)])
+def test_it_is_said_that_fewer_are_taken(
+    monkeypatch: pytest.MonkeyPatch, limit: int | None, connections: int
+) -> None:
+    monkeypatch.setattr(process, "allow_most", lambda: limit)
+    with capture_logs() as lines:
+        settings = process._within_open_files(SETTINGS)
+    assert settings.max_connections == connections
+    said = [(line["allowed"], line["connections"]) for line in lines]
+    assert said == ([(64, 32)] if limit else [])
+    assert all("open files" in line["about"] for line in lines)
