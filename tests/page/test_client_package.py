@@ -96,11 +96,9 @@ def test_the_example_of_the_readme_runs(address: str) -> None:
     readme = (WEB / "README.md").read_text()
     example = re.findall(r"```js\n(.*?)```", readme, re.DOTALL)[0]
     assert len(example.strip().splitlines()) <= 11
-    script = (
-        example.replace("wsserver-client", "./client.js")
-        .replace("ws://127.0.0.1:8765/", address.replace("http:", "ws:"))
-        .replace("open()", f"open('fast', {{ config: {{ model: '{FAST}' }} }})")
-    )
+    script = example.replace(
+        "ws://127.0.0.1:8765/", address.replace("http:", "ws:")
+    ).replace("open()", f"open('fast', {{ config: {{ model: '{FAST}' }} }})")
     out = run_node(script, "--experimental-websocket", "--no-warnings")
     assert "What can I try here?" in out.replace("\n", "")
     assert out.endswith("completed\n")
