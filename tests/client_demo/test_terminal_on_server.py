@@ -69,7 +69,7 @@ async def test_commands(real: ServerProcess, tmp_path: Path) -> None:
         ("\n> two\n", "/switch 17"),
         ("no number 17", "/delete"),
         ("conversation", "/list"),
-        ("  3  c_", "/system Be brief"),
+        ("  3  conv_", "/system Be brief"),
         ("from the next answer on: Be brief", "/system"),
         ("Be brief", "/system"),
         (">", "/edit"),

@@ -373,4 +373,4 @@ def test_bad_tools_end_the_start_with_one_line(tmp_path: Path) -> None:
     assert done.returncode == 2
     assert done.stdout == ""
     (line,) = done.stderr.splitlines()
-    assert line.startswith("wsserver: tools.a: no_such_module:f: ModuleNotFoundError")
+    assert line.startswith("wsserver: tools.a: no_such_module:f: No module named")
