@@ -6,12 +6,13 @@ from itertools import pairwise
 from typing import Any
 
 import anyio
+import anyio.lowlevel
 import pytest
 
 from tests.fakes.faulty import FaultyStore
 from tests.fakes.rig import NoMetrics
 from tests.log.numbers import numbers
-from wsserver.log.committer import LAZY_SECONDS, STALL_SECONDS, Committer
+from wsserver.log.committer import LAZY_LOGS, LAZY_SECONDS, STALL_SECONDS, Committer
 from wsserver.log.conversation_log import ConversationLog
 from wsserver.log.store import Meta, StoreError
 
@@ -177,6 +178,22 @@ async def test_a_store_that_is_not_durable_is_not_hurried() -> None:
         await anyio.sleep(LAZY_SECONDS * 0.2)
         assert log.clean
         assert len(r.store.commits) == 2
+
+
+async def test_many_logs_of_a_store_that_is_not_durable_go_in_pieces() -> None:
+    async with committing(durable=False) as r:
+        logs = [r.log(f"s/{number}") for number in range(3 * LAZY_LOGS + 1)]
+        for log in logs:
+            say(log, "x")
+        while len(r.store.commits) < 4:
+            await anyio.lowlevel.checkpoint()
+            say(logs[0], "y")
+        sizes = [len(commit) for commit in r.store.commits]
+        assert sizes == [LAZY_LOGS, LAZY_LOGS, LAZY_LOGS, 2]
+        await anyio.sleep(LAZY_SECONDS * 0.5)
+        assert len(r.store.commits) == 4
+        await anyio.sleep(LAZY_SECONDS)
+        assert all(log.clean for log in logs)
 
 
 async def test_a_flush_waits_for_a_store_that_fails() -> None:

@@ -4,11 +4,13 @@ One task owns all writing, so a log's entries reach the store in order and the
 wait for "stored before seen" is one write, whatever the load.
 """
 
+import sys
 from collections.abc import Callable, Iterable
-from itertools import chain
+from itertools import chain, islice
 from typing import Protocol
 
 import anyio
+import anyio.lowlevel
 import structlog
 
 from wsserver.log.conversation_log import ConversationLog
@@ -19,6 +21,9 @@ log = structlog.get_logger(__name__)
 
 LAZY_SECONDS = 0.25
 """Between commits to a store that is not durable: nobody waits for them."""
+
+LAZY_LOGS = 16
+"""How many logs go into one of those: the event loop does nothing else meanwhile."""
 
 STALL_SECONDS = 1.0
 """A commit that takes longer is not waited for by whoever can be told meanwhile."""
@@ -63,6 +68,7 @@ class Committer:
         self._store = store
         lazy = 0.0 if store.durable else LAZY_SECONDS
         self._interval = max(interval_seconds, lazy)
+        self._most = sys.maxsize if store.durable else LAZY_LOGS
         self._wall = wall
         self._metrics = metrics
         self._due: dict[str, ConversationLog] = {}
@@ -148,14 +154,20 @@ class Committer:
 
     async def _go_on(self) -> None:
         delay = RETRY_FIRST_SECONDS
+        left = 0  # of the logs that were due at the last rest
         while True:
             if not (self._due or self._deletes):
                 await self._work.wait()
             began = anyio.current_time()
             self._urgent = self._flushing > 0
+            left = left or len(self._due)
             if await self._commit(began):
                 delay = RETRY_FIRST_SECONDS
-                await self._rest(self._interval - (anyio.current_time() - began))
+                left = max(0, left - self._most)
+                if left:
+                    await anyio.lowlevel.checkpoint()
+                else:
+                    await self._rest(self._interval - (anyio.current_time() - began))
             else:
                 await anyio.sleep(delay)
                 delay = min(2 * delay, RETRY_MOST_SECONDS)
@@ -188,9 +200,16 @@ class Committer:
             conversation.stall()
         self._round.give()
 
+    def _take(self) -> dict[str, ConversationLog]:
+        """Takes what a commit writes: first what has been due for longest."""
+        if len(self._due) <= self._most:
+            logs, self._due = self._due, {}
+            return logs
+        return {key: self._due.pop(key) for key in list(islice(self._due, self._most))}
+
     async def _commit(self, began: float) -> bool:
-        """Writes all that is due, or nothing; says which."""
-        logs, self._due = self._due, {}
+        """Writes what is due, or nothing; says which."""
+        logs = self._take()
         self._deleting, self._deletes = self._deletes, set()
         self._busy, self._began_at = True, began
         self._under_way = logs.values()
