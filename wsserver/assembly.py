@@ -23,7 +23,7 @@ from wsserver.engine.limits import TurnLimits
 from wsserver.engine.tools import ToolTimes
 from wsserver.log.store import RECEIPTS_KEPT_SECONDS, Store
 from wsserver.settings import Settings
-from wsserver.sources import SettingsError
+from wsserver.settings_error import SettingsError
 from wsserver.transports.addresses import read_networks
 from wsserver.transports.listener import Endpoint
 from wsserver.transports.metrics_access import MetricsAccess

@@ -11,7 +11,7 @@ from wsserver.operations.commands import add_config_commands, doctor
 from wsserver.operations.conversation_commands import add_conversation_commands
 from wsserver.operations.replay_commands import replay_command
 from wsserver.operations.shell import EXIT_BAD_SETTINGS
-from wsserver.sources import SettingsError
+from wsserver.settings_error import SettingsError
 
 
 def main() -> None:

@@ -13,7 +13,7 @@ from wsserver import __version__
 from wsserver.connections.transport import Transport
 from wsserver.engine.moments import timestamp
 from wsserver.settings import Settings
-from wsserver.sources import SettingsError
+from wsserver.settings_error import SettingsError
 from wsserver.transports.files import File, load_page
 from wsserver.transports.handshake import Admission
 from wsserver.transports.listener import Handler

@@ -22,7 +22,7 @@ from wsserver.log.store import Store, StoreError
 from wsserver.metrics import Metrics
 from wsserver.server_tools import load_tools
 from wsserver.settings import Settings
-from wsserver.sources import SettingsError
+from wsserver.settings_error import SettingsError
 from wsserver.stores.open import default_path, open_store
 from wsserver.transports.files import load_files
 from wsserver.transports.handshake import Admission

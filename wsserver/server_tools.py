@@ -12,7 +12,7 @@ import anyio.to_thread
 from msgspec import UNSET, Struct, UnsetType
 
 from wsserver.settings import McpEntry, Settings
-from wsserver.sources import SettingsError
+from wsserver.settings_error import SettingsError
 from wsserver.tools.loading import installed, load
 from wsserver.tools.mcp import McpServer, McpSettings
 from wsserver.tools.python_tools import PythonTool, PythonTools

@@ -1,6 +1,7 @@
 """What can be set, with defaults: one frozen value.
 
-Where values come from is `wsserver.sources`. Only the composition root (`server`,
+Where values come from is `wsserver.sources`, what has to hold between them
+`wsserver.settings_checks`. Only the composition root (`server`,
 `cli`) knows this value; it hands the other rooms the few numbers they need.
 """
 

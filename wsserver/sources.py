@@ -3,14 +3,14 @@
 The later source wins. Every fault is one line that names the setting, where its
 value came from, and what to do.
 
+What values have to fulfil together is `wsserver.settings_checks`.
+
 msgspec validates here too, rather than pydantic-settings: that would make the start
-of the server a sixth longer, and the two things this module is for, blaming the
-right source and showing it, would still have to be written.
+of the server a sixth longer, and what this module is for, blaming the right source,
+would still have to be written.
 """
 
 import difflib
-import ipaddress
-import socket
 import tomllib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -20,6 +20,8 @@ import msgspec
 from msgspec import Struct, inspect
 
 from wsserver.settings import SECRETS, TABLES, Settings
+from wsserver.settings_checks import check_together
+from wsserver.settings_error import SettingsError
 
 PREFIX = "WSSERVER_"
 CONFIG_VARIABLE = "WSSERVER_CONFIG"
@@ -32,13 +34,6 @@ _FOREIGN_VARIABLES = {
 }
 DEFAULT = "default"
 """The origin of a value that nobody gave."""
-
-
-class SettingsError(Exception):
-    """Settings can't be used; each argument says of one which, why and what to do."""
-
-    def __str__(self) -> str:
-        return "\n".join(map(str, self.args))
 
 
 class Loaded(Struct, frozen=True, kw_only=True):
@@ -99,7 +94,7 @@ def load(
     origins = {
         name: found[name].origin if name in found else DEFAULT for name in FIELDS
     }
-    _check_together(settings, origins)
+    check_together(settings, origins)
     return Loaded(
         settings=settings,
         origins=origins,
@@ -232,125 +227,3 @@ def _expectation(kind: inspect.Type) -> str:
         case _:
             text = "text"
     return text
-
-
-def _check_together(settings: Settings, origins: Mapping[str, str]) -> None:
-    if (settings.tls_cert_file is None) != (settings.tls_key_file is None):
-        given = "tls_key_file" if settings.tls_cert_file is None else "tls_cert_file"
-        raise SettingsError(
-            f"{given}: {origins[given]} gives one half of the pair; set both"
-            " tls_cert_file and tls_key_file"
-        )
-    if settings.dead_after_seconds <= settings.heartbeat_seconds:
-        raise SettingsError(
-            f"dead_after_seconds: {settings.dead_after_seconds:g} from"
-            f" {origins['dead_after_seconds']} leaves no time for a heartbeat;"
-            f" set more than heartbeat_seconds ({settings.heartbeat_seconds:g})"
-        )
-    _check_jwt(settings, origins)
-    _check_inspect(settings, origins)
-    if (settings.metrics_access == "token") is (settings.metrics_token_file is None):
-        raise SettingsError(
-            f"metrics_access: {settings.metrics_access} from"
-            f" {origins['metrics_access']} and metrics_token_file do not go together;"
-            ' set metrics_access = "token" and the file, or neither'
-        )
-    if not settings.has_credentials and not is_loopback(settings.host):
-        raise SettingsError(
-            f"host: {settings.host} from {origins['host']} can be reached from other"
-            " machines, and no credentials are configured, so anyone could use the"
-            " models; set auth_keys_file, or bind 127.0.0.1; JSON Web Tokens"
-            " (auth_jwt_key_file, ...) are credentials too"
-        )
-
-
-def _check_jwt(settings: Settings, origins: Mapping[str, str]) -> None:
-    jwt = {
-        "auth_jwt_algorithms": settings.auth_jwt_algorithms,
-        "auth_jwt_audience": settings.auth_jwt_audience,
-        "auth_jwt_key_file": settings.auth_jwt_key_file,
-        "auth_jwt_jwks_url": settings.auth_jwt_jwks_url,
-    }
-    given = [name for name, value in jwt.items() if value]
-    if not given:
-        return
-    blame = f"{given[0]}: {origins[given[0]]}"
-    for name in ("auth_jwt_algorithms", "auth_jwt_audience"):
-        if not jwt[name]:
-            raise SettingsError(f"{blame} asks for tokens; set {name} too")
-    if (settings.auth_jwt_key_file is None) is (settings.auth_jwt_jwks_url is None):
-        raise SettingsError(
-            f"{blame} asks for tokens; set one of auth_jwt_key_file and"
-            " auth_jwt_jwks_url"
-        )
-    secret = {name.startswith("HS") for name in settings.auth_jwt_algorithms}
-    if len(secret) > 1 or (secret == {True} and settings.auth_jwt_jwks_url):
-        raise SettingsError(
-            f"{blame}: HS256, HS384 and HS512 need a secret, which only"
-            " auth_jwt_key_file can be, and go with no other algorithm"
-        )
-
-
-def _check_inspect(settings: Settings, origins: Mapping[str, str]) -> None:
-    if not settings.inspect:
-        return
-    if not is_loopback(settings.host):
-        raise SettingsError(
-            f"inspect: {settings.host} from {origins['host']} can be reached from"
-            " other machines, and the inspector lets anyone look and cut; bind"
-            " 127.0.0.1, or set record to have a recording only"
-        )
-    if settings.has_credentials:
-        raise SettingsError(
-            "inspect: the inspector asks nobody who they are, and credentials are"
-            " configured; inspect a server without them, or set record to have a"
-            " recording only"
-        )
-
-
-def is_loopback(host: str) -> bool:
-    """Returns whether only this machine can connect to the address.
-
-    Raises:
-        SettingsError: The name has no address.
-    """
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        pass
-    try:
-        addresses = {info[4][0] for info in socket.getaddrinfo(host, None)}
-    except OSError:
-        raise SettingsError(f"host: {host} has no address; use an IP address") from None
-    return all(ipaddress.ip_address(address).is_loopback for address in addresses)
-
-
-def show(loaded: Loaded) -> str:
-    """Returns all settings as a TOML file, with where each comes from.
-
-    The file can be used as one; `"none"` stands for None. Secrets are left out.
-    """
-    width = 46
-    lines: list[str] = []
-    tables: list[str] = []
-    for name, origin in loaded.origins.items():
-        value: object = getattr(loaded.settings, name)
-        if name in SECRETS:
-            state = "not set" if value is None else "set"
-            lines.append(f"{f'# {name} is {state}':{width}} # {origin}")
-        elif isinstance(value, dict):
-            for key, entry in cast("dict[str, Struct]", value).items():
-                tables.append(f"\n[{name}.{_toml(key)}] # {origin}")
-                members = msgspec.to_builtins(entry)
-                tables += [f"{k} = {_toml(v)}" for k, v in members.items() if v]
-        else:
-            lines.append(f"{f'{name} = {_toml(value)}':{width}} # {origin}")
-    return "\n".join(lines + tables) + "\n"
-
-
-def _toml(value: object) -> str:
-    if isinstance(value, dict):
-        pairs = cast("dict[str, str]", value).items()
-        return f"{{ {', '.join(f'{_toml(k)} = {_toml(v)}' for k, v in pairs)} }}"
-    # Numbers, strings and lists of strings look alike in JSON and TOML.
-    return msgspec.json.encode("none" if value is None else value).decode()

@@ -16,7 +16,7 @@ from wsserver.engine.breaker import Breaker, BreakerPolicy
 from wsserver.providers.demo import DEFAULT_MODEL, DemoProvider
 from wsserver.providers.fallback import Candidate, Fallback, FallbackMetrics
 from wsserver.settings import Model, Settings
-from wsserver.sources import SettingsError
+from wsserver.settings_error import SettingsError
 from wsserver.turns.models import DEMO_PREFIX, ModelTable
 from wsserver.turns.services import Target
 

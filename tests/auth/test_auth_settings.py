@@ -13,7 +13,8 @@ from wsserver.auth.jwt import JwtAuthority
 from wsserver.auth.keys import KeyAuthority
 from wsserver.auth.open import OpenAuthority
 from wsserver.settings import Settings
-from wsserver.sources import SettingsError, load
+from wsserver.settings_error import SettingsError
+from wsserver.sources import load
 
 JWKS = "https://issuer.example/.well-known/jwks.json"
 GOOD = {

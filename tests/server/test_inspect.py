@@ -12,7 +12,8 @@ import pytest
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import ClientConnection, connect
 
-from wsserver.sources import SettingsError, load
+from wsserver.settings_error import SettingsError
+from wsserver.sources import load
 
 HELLO = b'{"type":"hello","protocol":1,"token":"k-123456"}'
 COMMANDS: list[dict[str, Any]] = [

@@ -9,7 +9,7 @@ import pytest
 from tests.connections.wire import Wire
 from wsserver.inspection import Inspection
 from wsserver.settings import Settings
-from wsserver.sources import SettingsError
+from wsserver.settings_error import SettingsError
 from wsserver.turns.clock import Clock
 
 

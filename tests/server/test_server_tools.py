@@ -8,9 +8,11 @@ import pytest
 from msgspec import UNSET
 
 from wsserver import server_tools
+from wsserver.operations.settings_text import as_toml
 from wsserver.server_tools import LoadedTools, load_tools
 from wsserver.settings import McpEntry, Settings, ToolEntry
-from wsserver.sources import SettingsError, load, show
+from wsserver.settings_error import SettingsError
+from wsserver.sources import load
 from wsserver.tools.python_tools import PythonTool
 
 FILE = """\
@@ -79,7 +81,7 @@ def test_what_is_shown_can_be_used_as_the_file(tmp_path: Path) -> None:
     path = tmp_path / "wsserver.toml"
     path.write_text(FILE)
     first = load(flags={}, environ={}, config=path)
-    path.write_text(show(first))
+    path.write_text(as_toml(first))
     assert load(flags={}, environ={}, config=path).settings == first.settings
 
 

@@ -1,4 +1,3 @@
-import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wsserver.settings import TABLES, Settings
-from wsserver.sources import FIELDS, SettingsError, is_loopback, load, show
+from wsserver.settings_error import SettingsError
+from wsserver.sources import FIELDS, load
 
 FIXED = {
     "host": "127.0.0.1",
@@ -188,69 +188,6 @@ def test_a_variable_that_is_no_setting_is_a_warning() -> None:
     assert loaded.warnings == (
         "WSSERVER_PROT: no such setting; did you mean WSSERVER_PORT?",
     )
-
-
-@pytest.mark.parametrize(
-    "flags",
-    [
-        {"metrics_access": "token"},
-        {"metrics_token_file": "token"},
-        {"metrics_token_file": "token", "metrics_access": "open"},
-    ],
-)
-def test_the_token_for_the_metrics_and_its_rule_go_together(
-    flags: dict[str, str],
-) -> None:
-    assert "metrics_token_file do not go together" in complaint(flags=flags)
-    both = settings({"metrics_access": "token", "metrics_token_file": "token"})
-    assert both.metrics_access == "token"
-
-
-@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.7"])  # noqa: S104
-def test_what_others_can_reach_needs_credentials(host: str) -> None:
-    text = complaint(flags={"host": host})
-    assert f"host: {host} from --host" in text
-    assert "set auth_keys_file, or bind 127.0.0.1" in text
-    assert settings({"host": host, "auth_keys_file": "keys"}).host == host
-
-
-@pytest.mark.parametrize("host", ["127.0.0.1", "127.1.2.3", "::1", "localhost"])
-def test_loopback_needs_none(host: str) -> None:
-    assert settings({"host": host}).host == host
-
-
-def test_a_name_without_an_address_is_no_host() -> None:
-    with pytest.raises(SettingsError, match=r"host: no\.such\.invalid has no address"):
-        is_loopback("no.such.invalid")
-
-
-def test_settings_that_do_not_go_together() -> None:
-    text = complaint(flags={"tls_key_file": "key.pem"})
-    assert text.startswith("tls_key_file: --tls-key-file gives one half")
-    text = complaint(flags={"dead_after_seconds": "20"})
-    assert "set more than heartbeat_seconds (20)" in text
-
-
-def test_what_is_shown_can_be_used_as_the_file(file: Path) -> None:
-    file.write_text(
-        'port = 7\nallowed_origins = ["https://a.example"]\nretention_days = 1.5\n'
-        '[models."a b"]\nbase_url = "http://up/v1"\ncontext_tokens = 9\n'
-    )
-    loaded = load(flags={"log_format": "json"}, environ={}, config=file)
-    again = file.with_name("again.toml")
-    again.write_text(show(loaded))
-    assert settings(config=again) == loaded.settings
-
-
-def test_what_is_shown_says_where_it_comes_from_and_no_secret() -> None:
-    secret = "HUSH123"  # noqa: S105
-    loaded = load(flags={"port": "7"}, environ={"OPENAI_API_KEY": secret})
-    text = show(loaded)
-    assert secret not in text
-    assert "# openai_api_key is set " in text
-    (line,) = [line for line in text.splitlines() if line.startswith("port ")]
-    assert line.split() == ["port", "=", "7", "#", "--port"]
-    assert set(tomllib.loads(text)) == set(FIELDS) - TABLES - {"openai_api_key"}
 
 
 @given(st.data())

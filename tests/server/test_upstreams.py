@@ -9,7 +9,7 @@ from wsserver.engine.limits import TurnLimits
 from wsserver.providers.demo import DEFAULT_MODEL, DemoProvider
 from wsserver.providers.fallback import Fallback
 from wsserver.settings import Model, Settings
-from wsserver.sources import SettingsError
+from wsserver.settings_error import SettingsError
 from wsserver.turns.models import ModelTable
 from wsserver.turns.services import Target
 from wsserver.upstreams import OPENAI_DEFAULT_MODEL, Upstreams

@@ -83,15 +83,15 @@ def _check(load: Load, as_json: AsJson = False) -> int:
 
 def _show(load: Load) -> int:
     """Show every setting and where it comes from, as a TOML file."""
-    from wsserver.sources import show
+    from wsserver.operations.settings_text import as_toml
 
-    typer.echo(show(load()), nl=False)
+    typer.echo(as_toml(load()), nl=False)
     return 0
 
 
 def _env(load: Load) -> int:
     """Show every setting as a variable, as a file for systemd or a container."""
-    from wsserver.operations.config import variables
+    from wsserver.operations.settings_text import as_variables
 
-    typer.echo(variables(load()), nl=False)
+    typer.echo(as_variables(load()), nl=False)
     return 0

@@ -1,9 +1,8 @@
-"""Whether a server would start with the settings, and the settings as variables."""
+"""Whether a server would start with the settings."""
 
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, cast
 
 import anyio
 import msgspec
@@ -13,19 +12,11 @@ from wsserver.auth.keys import KeyAuthority, KeysError
 from wsserver.flags import Load
 from wsserver.operations.findings import Finding, fail, ok, warn
 from wsserver.server_tools import load_tools
-from wsserver.settings import SECRETS, TABLES, Settings
-from wsserver.sources import (
-    CONFIG_VARIABLE,
-    DEFAULT,
-    FIELDS,
-    PREFIX,
-    Loaded,
-    SettingsError,
-    is_loopback,
-)
+from wsserver.settings import Settings
+from wsserver.settings_checks import is_loopback
+from wsserver.settings_error import SettingsError
+from wsserver.sources import DEFAULT, FIELDS, Loaded
 from wsserver.upstreams import LOCAL_MODEL, open_upstreams
-
-_FOREIGN = {"openai_base_url": "OPENAI_BASE_URL"}
 
 
 def check(load: Load) -> Iterator[Finding]:
@@ -180,38 +171,3 @@ def _taken_apart(message: str) -> tuple[str, str]:
     """Returns `what is wrong` and `what to do`, as messages about settings have them."""
     says, _, remedy = message.rpartition("; ")
     return (says, remedy) if says else (remedy, "correct it, or leave it out")
-
-
-def variables(loaded: Loaded) -> str:
-    """Returns the settings as a file of variables.
-
-    systemd (`EnvironmentFile=`) and container tools (`--env-file`) read it.
-    What holds by default is commented out; secrets are left out.
-    """
-    lines: list[str] = []
-    for name, field in FIELDS.items():
-        value: object = getattr(loaded.settings, name)
-        if name in TABLES:
-            if value:
-                lines += [f"# {name}: only in a file; {CONFIG_VARIABLE} names it"]
-            continue
-        variable = _FOREIGN.get(name, PREFIX + name.upper())
-        lines += [f"# {_description(field.type)}"]
-        if name in SECRETS:
-            lines += [f"# {name.upper()} is {'not set' if value is None else 'set'}"]
-            continue
-        by_default = loaded.origins[name] == DEFAULT
-        lines += [f"{'#' if by_default else ''}{variable}={_written(value)}"]
-    return "\n".join(lines) + "\n"
-
-
-def _description(kind: Any) -> str:
-    return next(meta.description for meta in kind.__metadata__ if meta.description)
-
-
-def _written(value: object) -> str:
-    if value is None:
-        return "none"
-    if isinstance(value, tuple):
-        return ",".join(map(str, cast("tuple[object, ...]", value)))
-    return str(value).removesuffix(".0") if isinstance(value, float) else str(value)

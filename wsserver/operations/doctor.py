@@ -13,7 +13,7 @@ from wsserver.operations.public_url import PublicUrl, visit
 from wsserver.operations.store_check import store
 from wsserver.operations.upstream_check import upstreams
 from wsserver.settings import Settings
-from wsserver.sources import SettingsError
+from wsserver.settings_error import SettingsError
 
 
 class Wanted(Struct, frozen=True, kw_only=True):

@@ -15,7 +15,7 @@ from wsserver.engine.model import (
 from wsserver.operations.config import without_local
 from wsserver.operations.findings import Finding, Tell, fail, ok, warn
 from wsserver.settings import Settings
-from wsserver.sources import SettingsError
+from wsserver.settings_error import SettingsError
 from wsserver.turns.models import DEMO_PREFIX
 from wsserver.turns.services import Target
 from wsserver.upstreams import LOCAL_MODEL, OPENAI_DEFAULT_MODEL, open_upstreams
