@@ -32,10 +32,10 @@ from wsserver.turns.alarms import Alarms
 from wsserver.turns.clock import Clock
 from wsserver.turns.directory import Directory
 from wsserver.turns.services import Services, Target
+from wsserver.turns.sweep import Sweep
 from wsserver.upstreams import open_upstreams
 
 _LAG_SECONDS = 0.5
-_RETENTION_SECONDS = 600.0
 _STOP_SECONDS = 0.5
 
 log = structlog.get_logger(__name__)
@@ -264,7 +264,9 @@ async def serving(
             failing=lambda: committer.failing,
             server_tools=tools.registry,
         )
-        directory = Directory(store, committer, services, assembly.retention(settings))
+        retention = assembly.retention(settings)
+        directory = Directory(store, committer, services, retention)
+        sweep = Sweep(directory, store, committer, retention=retention, wall=clock.wall)
         server = Server(
             settings,
             directory=directory,
@@ -285,7 +287,7 @@ async def serving(
         for mcp_server in tools.servers:
             tasks.start_soon(mcp_server.supervise)
         tasks.start_soon(_observe, metrics, directory)
-        tasks.start_soon(_retain, directory)
+        tasks.start_soon(sweep.run)
         try:
             await _recover(directory)
             await server.start()
@@ -323,12 +325,3 @@ async def _observe(metrics: Metrics, directory: Directory) -> None:
         await anyio.sleep_until(due)
         metrics.loop_lag(max(0.0, anyio.current_time() - due))
         metrics.conversations(*directory.statistics())
-
-
-async def _retain(directory: Directory) -> None:
-    while True:
-        try:
-            await directory.retain()
-        except StoreError as error:
-            log.warning("retention_failed", error=str(error))
-        await anyio.sleep(_RETENTION_SECONDS)

@@ -22,6 +22,7 @@ from wsserver.turns.directory import Directory
 from wsserver.turns.provider import Provider
 from wsserver.turns.retention import Retention
 from wsserver.turns.services import ConversationLimits, Services, Target
+from wsserver.turns.sweep import Sweep
 
 ALICE = Principal(name="alice", space="alice")
 
@@ -96,8 +97,10 @@ class Rig:
         store: Store,
         services: Services,
         committer: Committer,
+        sweep: Sweep,
     ) -> None:
         self.directory = directory
+        self.sweep = sweep
         self.store = store
         self.services = services
         self.committer = committer
@@ -137,10 +140,12 @@ async def rig(
             alarms=alarms,
             failing=lambda: committer.failing,
         )
+        retention = retention or Retention()
         directory = Directory(store, committer, services, retention)
+        sweep = Sweep(directory, store, committer, retention=retention, wall=clock.wall)
         tasks.start_soon(committer.run)
         tasks.start_soon(alarms.run)
-        yield Rig(directory, store, services, committer)
+        yield Rig(directory, store, services, committer, sweep)
         tasks.cancel_scope.cancel()
 
 

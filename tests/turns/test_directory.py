@@ -256,7 +256,7 @@ async def test_a_drain_lets_turns_end_and_starts_none() -> None:
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(talk.rig.directory.drain, 30.0)
             await settled()
-            assert talk.rig.directory.draining
+            assert talk.rig.services.draining
             with pytest.raises(CommandError) as refused:
                 talk.send("three")
             assert refused.value.body.code == "draining"

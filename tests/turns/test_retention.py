@@ -9,8 +9,10 @@ from tests.fakes.rig import ALICE, FakeViewer, rig
 from tests.fakes.scripted import ScriptedProvider, Step, says
 from tests.turns.talk import EPOCH, VirtualClock, kind, settled, talking, until
 from wsserver.engine.model import Finished, Text
+from wsserver.log.store import StoreError
 from wsserver.turns.errors import CommandError
 from wsserver.turns.retention import Retention
+from wsserver.turns.sweep import EVERY_SECONDS
 
 SLOW: list[Step] = [[Text("a")], 5.0, [Finished(reason="stop")]]
 ENDLESS: list[Step] = [[Text("a")], 10_000.0]
@@ -27,10 +29,10 @@ async def test_old_turns_go_whole_and_what_is_left_can_be_used() -> None:
         talk.send("two")
         await talk.done()
         await talk.rig.committer.flush()
-        assert await talk.rig.directory.retain() == 0
+        assert await talk.rig.sweep.once() == 0
         assert talk.conversation.log.oldest == 1
         await anyio.sleep(20.0)
-        await talk.rig.directory.retain()
+        await talk.rig.sweep.once()
         await talk.rig.committer.flush()
         log = talk.conversation.log
         assert log.oldest == end + 1
@@ -69,7 +71,7 @@ async def test_beyond_its_size_the_oldest_turns_go() -> None:
             talk.send()
             await talk.done()
             await talk.rig.committer.flush()
-            await talk.rig.directory.retain()
+            await talk.rig.sweep.once()
         await talk.rig.committer.flush()
         turns = [event for event in await talk.log() if kind(event) == "start"]
         assert len(turns) == 2
@@ -85,7 +87,7 @@ async def test_a_message_that_waits_or_is_being_answered_is_never_trimmed() -> N
         talk.send("three")
         for _ in range(20):
             await anyio.sleep(1.0)
-            await talk.rig.directory.retain()
+            await talk.rig.sweep.once()
         assert talk.said() == ["user: three"] or talk.said()[-1] == "user: three"
         assert len(talk.provider.requests) == 3
         for request in talk.provider.requests:
@@ -102,13 +104,13 @@ async def test_what_lay_idle_for_too_long_goes_and_what_is_in_use_does_not() -> 
         await anyio.sleep(101.0)
         late = await talk.rig.conversation("e")
         late.attach(FakeViewer(late, "c2"))
-        assert await talk.rig.directory.retain() == 1
+        assert await talk.rig.sweep.once() == 1
         assert await talk.rig.directory.find("alice/d") is None, "at once"
         await talk.rig.committer.flush()
         assert await talk.rig.store.meta("alice/d") is None
         assert await talk.rig.store.meta("alice/e") is not None
         assert await talk.rig.store.meta(KEY) is not None
-        assert await talk.rig.directory.retain() == 0
+        assert await talk.rig.sweep.once() == 0
 
 
 async def test_all_that_lay_idle_goes_however_many_at_once() -> None:
@@ -119,7 +121,7 @@ async def test_all_that_lay_idle_goes_however_many_at_once() -> None:
         await talk.rig.committer.flush()
         await settled()
         await anyio.sleep(101.0)
-        assert await talk.rig.directory.retain(at_once=2) == 5
+        assert await talk.rig.sweep.once(at_once=2) == 5
         await talk.rig.committer.flush()
         for name in names:
             assert await talk.rig.store.meta(f"alice/{name}") is None
@@ -136,7 +138,7 @@ async def test_what_is_open_and_idle_keeps_nothing_else_from_going() -> None:
         await talk.rig.committer.flush()
         await settled()
         await anyio.sleep(101.0)
-        assert await talk.rig.directory.retain(at_once=2) == 1
+        assert await talk.rig.sweep.once(at_once=2) == 1
         await talk.rig.committer.flush()
         assert await talk.rig.store.meta("alice/d") is None
         assert await talk.rig.store.meta("alice/open1") is not None
@@ -156,7 +158,7 @@ async def test_what_was_used_while_idle_ones_were_sought_stays() -> None:
         await settled()
         await anyio.sleep(200.0)
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(talk.rig.directory.retain)
+            tasks.start_soon(talk.rig.sweep.once)
             await anyio.sleep(1.0)
             found = await talk.rig.conversation("d")
             found.apply(Send(id="x", conversation="d", content="hi"), ALICE, None)
@@ -184,3 +186,32 @@ async def test_what_is_neither_is_trimmed_when_it_is_loaded() -> None:
         await r.committer.flush()
         assert found.log.oldest > 1
         assert found.state.last_turn >= found.log.oldest
+
+
+async def test_a_store_that_fails_is_swept_the_next_time() -> None:
+    class Shy(FaultyStore):
+        asked = 0
+
+        async def idle(self, before: float, limit: int) -> list[str]:
+            self.asked += 1
+            if self.asked == 1:
+                raise StoreError("not now")
+            return await super().idle(before, limit)
+
+    store, retention = Shy(), Retention(seconds=100.0)
+    async with (
+        talking(says("a"), store=store, retention=retention) as talk,
+        anyio.create_task_group() as tasks,
+    ):
+        await talk.rig.conversation("d")
+        await talk.rig.committer.flush()
+        await settled()
+        await anyio.sleep(101.0)
+        tasks.start_soon(talk.rig.sweep.run)
+        await until(lambda: store.asked == 1)
+        assert await store.meta("alice/d") is not None
+        await anyio.sleep(EVERY_SECONDS)
+        await until(lambda: store.asked == 2)
+        await talk.rig.committer.flush()
+        assert await store.meta("alice/d") is None
+        tasks.cancel_scope.cancel()

@@ -135,6 +135,12 @@ class Conversation:
         self._left = True
         self._schedule.stop()
 
+    def trim(self, through: int) -> None:
+        """Drops all up to a number, unless something that is needed is among it."""
+        log = self.log
+        if log.oldest <= through < self.needed_from and not log.deleted:
+            log.trim(through)
+
     # Viewers
 
     def attach(self, viewer: Viewer) -> None:

@@ -3,15 +3,31 @@
 from collections.abc import Sequence
 
 import msgspec
+from msgspec import Struct
 
 from protocol.content import Config
 from protocol.events import ConfigEvent, CutEvent, LogEvent, MessageEvent, StartEvent
 from wsserver.engine.conversation import ConversationState
 from wsserver.log.conversation_log import ConversationLog
 from wsserver.log.entry import TEXT_KINDS, Entry
+from wsserver.turns.errors import refusal
 
 _event = msgspec.json.Decoder(LogEvent).decode
 _encode = msgspec.json.Encoder().encode
+
+
+class Branch(Struct, frozen=True, kw_only=True):
+    """What a fork takes along.
+
+    Attributes:
+        entries: Up to the end of a turn, as those of the new conversation.
+        state: The snapshot that goes with them.
+        cuts: What was cut of them later.
+    """
+
+    entries: list[Entry]
+    state: ConversationState
+    cuts: list[CutEvent]
 
 
 def end_of_turn(entries: Sequence[Entry], through: int) -> int | None:
@@ -76,26 +92,50 @@ def later_cuts(entries: Sequence[Entry], through: int) -> list[CutEvent]:
     return cuts
 
 
-def fill(
-    log: ConversationLog,
-    state: ConversationState,
-    copied: Sequence[Entry],
-    cuts: Sequence[CutEvent],
-    *,
-    config: Config,
-) -> None:
+def branch_off(
+    log: ConversationLog, entries: Sequence[Entry], through: int, conversation: str
+) -> Branch:
+    """Works out what a fork takes along.
+
+    Args:
+        log: The source's.
+        entries: All of them.
+        through: A number in the last turn that goes along.
+        conversation: The fork's name.
+
+    Raises:
+        CommandError: The number is not kept, or its turn has not ended.
+    """
+    if 0 < through < log.oldest:
+        raise refusal(
+            "bad_frame",
+            f"{through} is not kept any more; the log begins with {log.oldest}.",
+            param="$.through",
+        )
+    end = end_of_turn(entries, through)
+    if end is None:
+        raise refusal(
+            "bad_frame",
+            f"{through} is not in a turn that has ended; the log's last number is"
+            f" {log.head}.",
+            param="$.through",
+        )
+    copied, state = copy(entries, end, conversation)
+    return Branch(entries=copied, state=state, cuts=later_cuts(entries, end))
+
+
+def fill(log: ConversationLog, branch: Branch, *, config: Config) -> None:
     """Fills a new log.
 
     Args:
         log: It is empty.
-        state: What `copy` returned.
-        copied: What `copy` returned.
-        cuts: What `later_cuts` returned.
-        config: The source's settings, where the copied part has none.
+        branch: What goes into it.
+        config: The source's settings, where the branch has none.
     """
-    log.adopt(copied)
+    state = branch.state
+    log.adopt(branch.entries)
     log.keep_from(state.last_turn or log.head + 1)
-    for cut in cuts:
+    for cut in branch.cuts:
         members = {"keep_through": cut.keep_through, "text": cut.text}
         log.append(CutEvent, turn=cut.turn, by=cut.by, **members)
     if state.config == Config() != config:
