@@ -14,7 +14,8 @@ from msgspec import UNSET, Struct, UnsetType
 from wsserver.settings import McpEntry, Settings
 from wsserver.settings_error import SettingsError
 from wsserver.tools.loading import installed, load
-from wsserver.tools.mcp import McpServer, McpSettings
+from wsserver.tools.mcp import McpServer
+from wsserver.tools.mcp_settings import McpSettings
 from wsserver.tools.python_tools import PythonTool, PythonTools
 from wsserver.tools.registry import Registry
 from wsserver.tools.signature import UnusableToolError

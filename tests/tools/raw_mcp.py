@@ -2,7 +2,8 @@
 
 It speaks version 2025-06-18 and answers one line after the other. `--log FILE` gets
 a line for each message it was sent; `--refuse` makes it end at once, `--stay` makes
-it end by force only, `--idle` takes its tools away.
+it end by force only, `--idle` takes its tools away, `--odd` adds such as no client
+can take, and lists them in circles.
 """
 
 import json  # noqa: TID251 - it stands for servers of others
@@ -126,6 +127,21 @@ TOOLS = {
 }
 
 
+OBJECT = {"type": "object"}
+ODD = [
+    {"name": "no_schema"},
+    {"name": "no_object", "inputSchema": {"type": "string"}},
+    {"inputSchema": OBJECT},
+    "nothing",
+    {"name": "word", "inputSchema": {"type": "object", "properties": {"x": 3}}},
+    {"name": "int", "inputSchema": {**OBJECT, "properties": {"x": {"type": "int"}}}},
+    {"name": "told", "description": 3, "inputSchema": OBJECT},
+    # What is wrong with these concerns nobody here.
+    {"name": "icons", "inputSchema": OBJECT, "icons": 3, "outputSchema": []},
+    {"name": "titled", "title": "It.", "description": None, "inputSchema": OBJECT},
+]
+
+
 def call(request: int, params: dict) -> None:
     function, _ = TOOLS[params["name"]]
     try:
@@ -149,6 +165,11 @@ def answer(message: dict) -> None:
                 "serverInfo": {"name": "raw", "version": "1"},
             }
             say({"id": request, "result": result})
+        case "tools/list" if "--odd" in sys.argv:
+            first = "cursor" not in message.get("params", {})
+            tools = ODD + listed()[:1] if first else []
+            page = {"tools": tools, "nextCursor": "again"}
+            say({"id": request, "result": page})
         case "tools/list":
             first = "cursor" not in message.get("params", {})
             page = {"tools": listed()[:9], "nextCursor": "more"}

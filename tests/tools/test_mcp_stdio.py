@@ -259,3 +259,41 @@ async def test_two_servers_do_not_disturb_each_other() -> None:
             await call(one, "die")
         assert await call(other, "echo", text="x") == "x"
         assert isinstance(other, McpServer)
+
+
+async def test_tools_that_are_wrong_take_none_of_the_others_away(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    messages = tmp_path / "messages"
+    told: list[tuple[str, str, str]] = []
+
+    def warning(event: str, *, server: str, tool: str, why: str) -> None:
+        assert event == "mcp_tool_left_out"
+        told.append((server, tool, why))
+
+    monkeypatch.setattr(mcp.log, "warning", warning)
+    async with connected(command=(*RAW, "--odd", "--log", str(messages))) as server:
+        assert set(server.names()) == {"t_icons", "t_titled", "t_echo"}
+        titled = server.find("t_titled")
+        assert titled is not None
+        assert titled.description == "It."
+        assert await call(server, "echo", text="x") == "x"
+    assert messages.read_text().count("tools/list ") == 2
+    assert {name for name, _, _ in told} == {"test"}
+    enum = " valid under any of the schemas listed in the 'anyOf' keyword"
+    assert [(tool, why) for _, tool, why in told] == [
+        ("no_schema", "inputSchema: field required"),
+        ("no_object", "inputSchema.type: input should be 'object'"),
+        ("#3", "name: field required"),
+        ("#4", "input should be a valid dictionary or instance of Tool"),
+        (
+            "word",
+            "inputSchema.properties.x.dict[str,any]: input should be a valid dictionary",
+        ),
+        ("told", "description: input should be a valid string"),
+        (
+            "int",
+            "inputSchema is no JSON Schema: $['properties']['x']['type']: \"int\" is not"
+            + enum,
+        ),
+    ]

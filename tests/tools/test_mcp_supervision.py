@@ -12,7 +12,9 @@ import trio.testing
 from tests.tools.mcp_rig import context
 from wsserver.engine.server_tools import ToolError
 from wsserver.tools import mcp
-from wsserver.tools.mcp import Listed, McpServer, McpSettings, News, NoAnswerError
+from wsserver.tools.mcp import McpServer, News, NoAnswerError
+from wsserver.tools.mcp_listing import MOST_TOOL_BYTES, MOST_TOOLS, Listed, Listing
+from wsserver.tools.mcp_settings import McpSettings
 
 
 @pytest.fixture(params=["asyncio", "trio"])
@@ -65,11 +67,11 @@ class FakeSession:
         self._server = server
         self.news = news
 
-    async def tools(self) -> list[Listed]:
+    async def tools(self) -> Listing:
         self._server.lists += 1
         if self._server.silent:
             await anyio.sleep_forever()
-        return self._server.listed
+        return Listing(tools=self._server.listed)
 
     async def call(
         self, name: str, arguments: dict[str, Any], progress: Callable[[], None]
@@ -226,12 +228,12 @@ async def test_a_cancellation_that_nobody_asked_for_ends_no_task_but_its_own(
 
 async def test_what_models_can_not_be_told_of_is_left_out() -> None:
     fake = FakeServer("a", "b", "b", "x" * 63)
-    fake.listed.append(listed("huge", "x" * mcp.MOST_TOOL_BYTES))
-    fake.listed += [listed(f"n{number}") for number in range(mcp.MOST_TOOLS)]
+    fake.listed.append(listed("huge", "x" * MOST_TOOL_BYTES))
+    fake.listed += [listed(f"n{number}") for number in range(MOST_TOOLS)]
     async with supervised(fake) as server:
         names = list(server.names())
         assert names[:3] == ["s_a", "s_b", "s_n0"]
-        assert len(names) == mcp.MOST_TOOLS
+        assert len(names) == MOST_TOOLS
 
 
 async def test_tools_of_a_server_that_is_down_stay_known() -> None:
@@ -247,3 +249,42 @@ async def test_tools_of_a_server_that_is_down_stay_known() -> None:
         assert server.find("s_b") is None
         with pytest.raises(ToolError, match="'s' can't be reached at the moment"):
             await call(server, "s_a")
+
+
+async def test_what_is_left_out_is_reported_once_for_as_long_as_it_is(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    told: list[tuple[str, str]] = []
+
+    def warning(event: str, *, server: str, tool: str, why: str) -> None:
+        told.append((event, f"{server}: {tool} {why}"))
+
+    monkeypatch.setattr(mcp.log, "warning", warning)
+    fake = FakeServer("a", "a")
+    async with supervised(fake) as server:
+        assert set(server.names()) == {"s_a"}
+        assert fake.session is not None
+
+        async def asked_again(lists: int) -> None:
+            assert fake.session is not None
+            fake.session.news()
+            with anyio.fail_after(5):
+                while fake.lists < lists:
+                    await anyio.sleep(0.01)
+            await anyio.wait_all_tasks_blocked()
+
+        report = ("mcp_tool_left_out", "s: a 'a' has the same name for models")
+        assert told == [report]
+        await asked_again(2)
+        assert told == [report]
+        fake.listed = [listed("a")]
+        await asked_again(3)
+        fake.listed = [listed("a")] * 3
+        await asked_again(4)
+        assert told == [report] * 2
+        fake.listed = [listed("x" * 64 + str(n)) for n in range(mcp.MOST_REPORTED + 9)]
+        await asked_again(5)
+        assert len(told) == 2 + 1
+        fake.listed = [listed(f"{n}" + "x" * 64) for n in range(mcp.MOST_REPORTED + 9)]
+        await asked_again(6)
+        assert len(told) == 2 + 1 + mcp.MOST_REPORTED

@@ -16,6 +16,15 @@ _PATTERNS: Final = jsonschema_rs.FancyRegexOptions(
 )
 _MESSAGE_CHARACTERS = 500
 
+_DRAFTS: Final = frozenset(
+    f"{scheme}://json-schema.org/{draft}/schema{end}"
+    for scheme in ("http", "https")
+    for draft in (
+        "draft-04", "draft-06", "draft-07", "draft/2019-09", "draft/2020-12"
+    )
+    for end in ("", "#")
+)  # fmt: skip
+
 
 def schema_fault(
     schema: dict[str, Any], allowance: Allowance | None = None
@@ -34,6 +43,18 @@ def schema_fault(
     return None
 
 
+def schema_error(schema: dict[str, Any]) -> str | None:
+    """Says why something is no schema; None where it is, however costly to check."""
+    if schema.get("$schema") not in _DRAFTS:
+        # One that is not known would be fetched.
+        schema = {name: value for name, value in schema.items() if name != "$schema"}
+    try:
+        jsonschema_rs.meta.validate(schema)
+    except jsonschema_rs.ValidationError as error:
+        return f"{_path(error)}: {_said(error)}"
+    return None
+
+
 def misfit(schema: dict[str, Any], value: Any) -> str | None:
     """Says how a value does not fit the schema; None when it does.
 
@@ -49,8 +70,7 @@ def misfit(schema: dict[str, Any], value: Any) -> str | None:
         check_steps(schema, value)
         validator.validate(value)
     except jsonschema_rs.ValidationError as error:
-        path = "".join(f"[{step!r}]" for step in error.instance_path)
-        return f"${path}: {_said(error)}"
+        return f"{_path(error)}: {_said(error)}"
     except ValueError as error:
         return _said(error)
     return None
@@ -58,6 +78,10 @@ def misfit(schema: dict[str, Any], value: Any) -> str | None:
 
 def _validator(schema: dict[str, Any]) -> jsonschema_rs.Validator:
     return jsonschema_rs.validator_for(schema, offline=True, pattern_options=_PATTERNS)
+
+
+def _path(error: jsonschema_rs.ValidationError) -> str:
+    return "$" + "".join(f"[{step!r}]" for step in error.instance_path)
 
 
 def _said(error: ValueError) -> str:

@@ -2,26 +2,25 @@
 
 The server may be down at the start, die, hang or change its tools; here it is
 connected again and again, and asked for its tools anew. While it can't be reached
-its tools answer with an error. How it is spoken to is for `mcp_session`, the only
-part that needs the `mcp` package, which is slow to import and may not be there.
+its tools answer with an error. What models are told of a list is for `mcp_listing`.
+How the server is spoken to is for `mcp_session`, the only part that needs the `mcp`
+package, which is slow to import and may not be there.
 """
 
 import math
-import re
-from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
+from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from fnmatch import fnmatchcase
 from importlib import import_module
 from typing import Any, Protocol, cast
 
 import anyio
 import anyio.to_thread
-import msgspec
 import structlog
-from msgspec import UNSET, Struct, UnsetType
 
 from protocol.content import Tool
 from wsserver.engine.server_tools import ToolContext, ToolError
+from wsserver.tools.mcp_listing import LeftOut, Listing, Offer, offer
+from wsserver.tools.mcp_settings import McpSettings
 
 CONNECT_SECONDS = 30.0
 """From the start of a server, or the first request, to the list of its tools."""
@@ -29,52 +28,15 @@ CONNECT_SECONDS = 30.0
 CHECK_SECONDS = 30.0
 """A server that does not list its tools within this time is connected anew."""
 
-MOST_TOOLS = 512
-MOST_TOOL_BYTES = 65_536
-"""What is told the model of one tool; one that takes more is left out."""
+MOST_REPORTED = 50
+"""Tools that are left out of one list, and named in the log; the rest is counted."""
 
 _FIRST_DELAY_SECONDS = 0.5
 _LONGEST_DELAY_SECONDS = 30.0
 _STEADY_SECONDS = 60.0
 _PAUSE_SECONDS = 0.1
-_MOST_NAME = 64
 
 log = structlog.get_logger(__name__)
-
-
-class McpSettings(Struct, frozen=True, kw_only=True):
-    """One MCP server.
-
-    Attributes:
-        name: What it is called in settings, logs and messages.
-        command: Starts it, to be spoken to over its standard streams.
-        url: Where it is, where no command is given.
-        environment: Further variables for the command; it inherits few.
-        folder: The command's working folder; None for this process's.
-        token: Sent to the URL as bearer credentials.
-        prefix: Stands before the names of its tools.
-        only: Which of its tools to take: its own names, in which `*` stands for
-            anything.
-        timeout_seconds: For one call; unset for the server's default.
-    """
-
-    name: str
-    command: tuple[str, ...] = ()
-    url: str | None = None
-    environment: Mapping[str, str] = {}
-    folder: str | None = None
-    token: str | None = None
-    prefix: str = ""
-    only: tuple[str, ...] = ("*",)
-    timeout_seconds: float | UnsetType = UNSET
-
-
-class Listed(Struct, frozen=True, kw_only=True):
-    """A tool as the server lists it."""
-
-    name: str
-    description: str
-    parameters: dict[str, Any]
 
 
 class NoAnswerError(ToolError):
@@ -90,7 +52,7 @@ class Session(Protocol):
 
     ended: bool
 
-    async def tools(self) -> list[Listed]:
+    async def tools(self) -> Listing:
         """Asks for the list of tools.
 
         Raises:
@@ -136,8 +98,8 @@ class McpServer:
         self.settings = settings
         self._connect = connect or _connect
         self._session: Session | None = None
-        self._tools: dict[str, Tool] = {}
-        self._own_names: dict[str, str] = {}
+        self._offer = Offer()
+        self._reported = frozenset[LeftOut]()
         self._was_listed = False
         self._news = anyio.Event()
 
@@ -148,7 +110,7 @@ class McpServer:
 
     def names(self) -> Iterable[str]:
         """Returns the names of its tools, as far as they are known."""
-        return self._tools
+        return self._offer.tools
 
     def find(self, name: str) -> Tool | None:
         """Returns what a model is told of a tool; None when there is no such.
@@ -158,7 +120,7 @@ class McpServer:
         prefix = self.settings.prefix
         if not self._was_listed and prefix and name.startswith(prefix):
             return Tool(name=name, timeout_s=self.settings.timeout_seconds)
-        return self._tools.get(name)
+        return self._offer.tools.get(name)
 
     async def run(self, name: str, arguments: Any, context: ToolContext) -> Any:
         """Calls a tool.
@@ -169,7 +131,7 @@ class McpServer:
         session = self._session
         if session is None:
             raise ToolError(self._said("can't be reached at the moment"))
-        own_name = self._own_names.get(name)
+        own_name = self._offer.own_names.get(name)
         if own_name is None:
             raise ToolError(self._said(f"has no tool {name!r}"))
         if not isinstance(arguments, dict):
@@ -241,37 +203,29 @@ class McpServer:
         self._news.set()
 
     async def _list(self, session: Session) -> None:
-        listed = await session.tools()
-        tools: dict[str, Tool] = {}
-        own_names: dict[str, str] = {}
-        left_out: list[str] = []
-        for one in listed:
-            if not any(
-                fnmatchcase(one.name, pattern) for pattern in self.settings.only
-            ):
-                continue
-            tool = self._tool(one)
-            if tool is None or tool.name in tools or len(tools) >= MOST_TOOLS:
-                left_out.append(one.name[:_MOST_NAME])
-            else:
-                tools[tool.name] = tool
-                own_names[tool.name] = one.name
-        if not self._was_listed or own_names != self._own_names:
-            name = self.settings.name
-            log.info("mcp_tools", server=name, tools=len(tools), left_out=left_out)
-        self._tools, self._own_names, self._was_listed = tools, own_names, True
+        made = await offer(await session.tools(), self.settings)
+        self._report(made.left_out)
+        if not self._was_listed or made.own_names != self._offer.own_names:
+            log.info(
+                "mcp_tools",
+                server=self.settings.name,
+                tools=len(made.tools),
+                left_out=len(made.left_out),
+            )
+        self._offer, self._was_listed = made, True
 
-    def _tool(self, listed: Listed) -> Tool | None:
-        """Returns a tool as models are told of it; None when they can't be."""
-        name = self.settings.prefix + re.sub(r"[^A-Za-z0-9_-]", "_", listed.name)
-        tool = Tool(
-            name=name,
-            description=listed.description,
-            parameters=listed.parameters,
-            timeout_s=self.settings.timeout_seconds,
-        )
-        fits = len(msgspec.json.encode(tool)) <= MOST_TOOL_BYTES
-        return tool if fits and 0 < len(name) <= _MOST_NAME else None
+    def _report(self, left_out: Sequence[LeftOut]) -> None:
+        """Logs what is left out, once for as long as it is."""
+        named = list(dict.fromkeys(left_out))[:MOST_REPORTED]
+        for one in named:
+            if one not in self._reported:
+                log.warning(
+                    "mcp_tool_left_out",
+                    server=self.settings.name,
+                    tool=one.tool,
+                    why=one.why,
+                )
+        self._reported = frozenset(named)
 
     def _said(self, what: str) -> str:
         return f"The MCP server {self.settings.name!r} {what}."

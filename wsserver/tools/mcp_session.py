@@ -19,9 +19,12 @@ from mcp.types.version import MODERN_PROTOCOL_VERSIONS
 from wsserver import __version__
 from wsserver.engine.server_tools import ToolError
 from wsserver.engine.tools import SILENT_FAILURE
-from wsserver.tools.mcp import Listed, McpSettings, News, NoAnswerError
+from wsserver.tools.mcp import News, NoAnswerError
 from wsserver.tools.mcp_content import output_of, text_of
+from wsserver.tools.mcp_filter import ToolFilter
 from wsserver.tools.mcp_http import http_client, http_transport
+from wsserver.tools.mcp_listing import LeftOut, Listed, Listing
+from wsserver.tools.mcp_settings import McpSettings
 from wsserver.tools.mcp_stdio import stdio_transport
 
 # It logs what servers say, with tracebacks; what matters is logged here.
@@ -40,28 +43,34 @@ class McpSession:
         ended: Whether it is known to be over.
     """
 
-    def __init__(self, client: Client) -> None:
-        """Takes an open client."""
+    def __init__(self, client: Client, filtering: ToolFilter) -> None:
+        """Takes a client, and what looks through its lists of tools."""
         self.ended = False
         self._client = client
+        self._filter = filtering
 
-    async def tools(self) -> list[Listed]:
+    async def tools(self) -> Listing:
         """Asks for the list of tools.
 
         Raises:
             MCPError: The server refuses.
         """
         if self._client.server_capabilities.tools is None:
-            return []
+            return Listing(tools=())
         found: list[Listed] = []
+        left_out: list[LeftOut] = []
+        cursors: set[str | None] = set()
         cursor: str | None = None
+        self._filter.take_left_out()
         for _ in range(MOST_PAGES):
             page = await self._client.list_tools(cursor=cursor)
             found += map(_listed, page.tools)
-            cursor = page.next_cursor
-            if cursor is None:
+            left_out += self._filter.take_left_out()
+            cursors.add(cursor)
+            cursor = page.next_cursor or None
+            if cursor in cursors:  # None, or it would go round in circles.
                 break
-        return found
+        return Listing(tools=found, left_out=left_out)
 
     async def call(
         self, name: str, arguments: dict[str, Any], progress: Callable[[], None]
@@ -123,14 +132,16 @@ async def connect(settings: McpSettings, news: News) -> AsyncGenerator[McpSessio
             http = await anyio.to_thread.run_sync(http_client, settings.token)
             await stack.enter_async_context(http)
             transport = http_transport(settings.url, http)
+        filtering = ToolFilter()
         client = Client(
-            transport,
+            filtering.around(transport),
             message_handler=on_message,
             client_info=types.Implementation(name="wsserver", version=__version__),
             cache=None,
         )
-        session = McpSession(client)
+        session = McpSession(client, filtering)
         await stack.enter_async_context(client)
+        filtering.version = client.protocol_version
         tasks = await stack.enter_async_context(anyio.create_task_group())
         if _tells_of_changes(client):
             tasks.start_soon(_listen, client, news)

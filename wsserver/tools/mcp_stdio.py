@@ -22,7 +22,7 @@ from mcp.client.stdio import get_default_environment
 from mcp.shared.message import SessionMessage
 from mcp.types import jsonrpc_message_adapter
 
-from wsserver.tools.mcp import McpSettings
+from wsserver.tools.mcp_settings import McpSettings
 
 MOST_MESSAGE_BYTES = 4 * 2**20
 """A longer message ends the connection."""

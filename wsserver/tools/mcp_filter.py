@@ -1,0 +1,154 @@
+"""Takes out of an MCP server's list of tools what the SDK would refuse it for.
+
+The SDK takes a list as a whole or not at all, and looks at members that nobody here
+reads. So what it gets to see is each tool with nothing but what is read, and without
+the tools that are wrong in that. This stands between a transport and the SDK.
+"""
+
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+from types import TracebackType
+from typing import Any, Protocol, Self, cast
+
+from mcp.client import Transport
+from mcp.shared.inbound import find_invalid_x_mcp_header
+from mcp.shared.message import SessionMessage
+from mcp.types import JSONRPCResponse
+from mcp.types.methods import validate_server_result
+from mcp.types.version import MODERN_PROTOCOL_VERSIONS
+from pydantic import ValidationError
+
+from wsserver.tools.mcp_listing import LeftOut, shown
+
+_READ = ("name", "title", "description", "inputSchema")
+
+Incoming = SessionMessage | Exception
+
+
+class _Stream(Protocol):
+    """What the SDK reads from."""
+
+    async def receive(self) -> Incoming: ...
+    async def aclose(self) -> None: ...
+    async def __anext__(self) -> Incoming: ...
+    async def __aenter__(self) -> Any: ...
+    async def __aexit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc_val: BaseException | None,
+        exc_tb: TracebackType | None,
+    ) -> bool | None: ...
+
+
+class ToolFilter:
+    """Looks through the answers of one server.
+
+    Attributes:
+        version: Of the protocol, once it was agreed on; until then nothing is done.
+    """
+
+    def __init__(self) -> None:
+        self.version: str | None = None
+        self._left_out: list[LeftOut] = []
+
+    def take_left_out(self) -> list[LeftOut]:
+        """Returns what was taken out since the last time."""
+        taken, self._left_out = self._left_out, []
+        return taken
+
+    @asynccontextmanager
+    async def around(self, transport: Transport) -> AsyncGenerator[Any]:
+        """Opens a transport whose lists of tools are sound."""
+        async with transport as (incoming, outgoing):
+            yield _Filtered(incoming, self._look), outgoing
+
+    def _look(self, message: Incoming) -> None:
+        if self.version is None or isinstance(message, Exception):
+            return
+        answer = message.message
+        if isinstance(answer, JSONRPCResponse):
+            # No other result that is read has a member of that name.
+            tools = answer.result.get("tools")
+            if isinstance(tools, list):
+                answer.result["tools"] = self._sound(
+                    cast("list[Any]", tools), answer.result, self.version
+                )
+
+    def _sound(
+        self, tools: list[Any], result: dict[str, Any], version: str
+    ) -> list[Any]:
+        kept: list[Any] = []
+        for position, tool in enumerate(tools):
+            if isinstance(tool, dict):
+                members = cast("dict[str, Any]", tool)
+                bare = {name: members[name] for name in _READ if name in members}
+                name = members.get("name")
+            else:
+                bare, name = tool, None
+            why = _fault({**result, "tools": [bare]}, version)
+            if why is None:
+                kept.append(bare)
+            else:
+                self._left_out.append(LeftOut(tool=shown(name, position), why=why))
+        return kept
+
+
+class _Filtered:
+    """A stream whose messages are looked at before they are read."""
+
+    def __init__(self, stream: _Stream, look: Callable[[Incoming], None]) -> None:
+        self._stream = stream
+        self._look = look
+
+    @property
+    def last_context(self) -> Any:
+        """What the SDK's own streams know of a message's sender."""
+        return getattr(self._stream, "last_context", None)
+
+    async def receive(self) -> Incoming:
+        message = await self._stream.receive()
+        self._look(message)
+        return message
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Incoming:
+        message = await self._stream.__anext__()
+        self._look(message)
+        return message
+
+    async def __aenter__(self) -> Self:
+        await self._stream.__aenter__()
+        return self
+
+    async def __aexit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc_val: BaseException | None,
+        exc_tb: TracebackType | None,
+    ) -> bool | None:
+        return await self._stream.__aexit__(exc_type, exc_val, exc_tb)
+
+
+def _fault(result: dict[str, Any], version: str) -> str | None:
+    """Says what is wrong with the one tool of a result; None if nothing is."""
+    try:
+        validate_server_result("tools/list", version, result)
+    except ValidationError as error:
+        for wrong in error.errors(include_url=False, include_input=False):
+            match wrong["loc"]:
+                case ("tools", 0, *path):
+                    said = wrong["msg"][:1].lower() + wrong["msg"][1:]
+                    where = ".".join(map(str, path))
+                    return f"{where}: {said}" if where else said
+                case _:
+                    pass  # It is wrong with any tool, which is for the SDK to say.
+        return None
+    if version in MODERN_PROTOCOL_VERSIONS:
+        # The SDK would leave it out by itself, without a word to us.
+        return find_invalid_x_mcp_header(result["tools"][0]["inputSchema"])
+    return None
