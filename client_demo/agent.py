@@ -25,7 +25,7 @@ INSTRUCTIONS = (
 NOTE = "note.md"
 _MOST_MATCHES = 50
 _LONGEST_LINE = 200
-_GRACE_S = 24 * 3600.0
+_GRACE_SECONDS = 24 * 3600.0
 
 Approve = Callable[[str], Awaitable[bool]]
 """Asks a person about the text of a note; may take as long as it takes."""
@@ -155,7 +155,7 @@ async def agent(
     """
     tools = FolderTools(folder, approve).all()
     # While the person thinks, the network may be gone for longer than a minute.
-    config = Config(detach=Detach(grace_s=_GRACE_S))
+    config = Config(detach=Detach(grace_s=_GRACE_SECONDS))
     async with connect(url, token=token) as client:
         chat = await client.open(
             model=model, instructions=INSTRUCTIONS, tools=tools, config=config

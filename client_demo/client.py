@@ -165,18 +165,18 @@ class Client:
         """
         await self._session.command(lambda machine: machine.refresh(token))
 
-    async def ready(self, wait_s: float) -> None:
+    async def ready(self, wait_seconds: float) -> None:
         """Waits for the first welcome.
 
         Args:
-            wait_s: How long attempts that fail are followed by others.
+            wait_seconds: How long attempts that fail are followed by others.
 
         Raises:
             NotConnectedError: There was none.
             CommandError: The server refused this client, as for its credentials.
             StoppedError: It refused for another reason.
         """
-        self._give_up_at = anyio.current_time() + wait_s
+        self._give_up_at = anyio.current_time() + wait_seconds
         await self._settled.wait()
         if self._failure is not None:
             raise self._failure
@@ -216,12 +216,12 @@ async def connect(
     url: str = DEFAULT_URL,
     *,
     token: str | TokenSource | None = None,
-    wait_s: float = 0.0,
+    wait_seconds: float = 0.0,
     notify: Notify | None = None,
     client: ClientInfo | None = None,
     max_frame_bytes: int = 16 * 2**20,
-    open_timeout_s: float = 10.0,
-    backoff_s: tuple[float, float] = (2.0, 30.0),
+    open_timeout_seconds: float = 10.0,
+    backoff_seconds: tuple[float, float] = (2.0, 30.0),
 ) -> AsyncGenerator[Client]:
     """Connects, and stays connected while the block runs.
 
@@ -232,14 +232,14 @@ async def connect(
         url: `ws://` or `wss://`, with the path.
         token: Credentials, or an async function that gets new ones, which is
             called before each connection and when they are about to expire.
-        wait_s: How long a first attempt that fails is followed by others.
+        wait_seconds: How long a first attempt that fails is followed by others.
         notify: Told what may be worth showing, such as `Disconnected`; must
             not wait.
         client: Who this is, for the server's log.
         max_frame_bytes: The longest frame that is taken; not below the server's
             `limits.frame_bytes`.
-        open_timeout_s: How long one attempt may take.
-        backoff_s: The first and the largest window of the back-off.
+        open_timeout_seconds: How long one attempt may take.
+        backoff_seconds: The first and the largest window of the back-off.
 
     Raises:
         NotConnectedError: The first attempt failed.
@@ -252,8 +252,12 @@ async def connect(
         random=random,
         token=token if isinstance(token, str) else None,
         client=client or ClientInfo(name="client_demo"),
-        backoff=Backoff(random=random, base_s=backoff_s[0], cap_s=backoff_s[1]),
-        welcome_timeout_s=open_timeout_s,
+        backoff=Backoff(
+            random=random,
+            base_seconds=backoff_seconds[0],
+            cap_seconds=backoff_seconds[1],
+        ),
+        welcome_timeout_seconds=open_timeout_seconds,
     )
     new_token = token if callable(token) else None
     driver = Driver(
@@ -261,12 +265,12 @@ async def connect(
         machine,
         new_token=new_token,
         max_frame_bytes=max_frame_bytes,
-        open_timeout_s=open_timeout_s,
+        open_timeout_seconds=open_timeout_seconds,
     )
     async with task_group() as tasks:
         connected = Client(machine, driver, tasks, new_token=new_token, notify=notify)
         tasks.start_soon(connected.run)
-        await connected.ready(wait_s)
+        await connected.ready(wait_seconds)
         yield connected
 
 

@@ -20,7 +20,7 @@ from protocol.client_events import ClientEvent, DropConnection
 from protocol.codes import NO_CLOSE_FRAME, CloseCode
 from protocol.ids import SUBPROTOCOL
 
-_CLOSE_TIMEOUT_S = 2.0
+_CLOSE_TIMEOUT_SECONDS = 2.0
 _REFUSALS = {401: CloseCode.UNAUTHORIZED, 403: CloseCode.FORBIDDEN}
 
 TokenSource = Callable[[], Awaitable[str]]
@@ -40,7 +40,7 @@ class Driver:
         *,
         new_token: TokenSource | None,
         max_frame_bytes: int,
-        open_timeout_s: float,
+        open_timeout_seconds: float,
     ) -> None:
         """Takes what all connections have in common.
 
@@ -51,14 +51,14 @@ class Driver:
                 that the machine has.
             max_frame_bytes: The longest frame that is taken; not below the
                 server's limit.
-            open_timeout_s: How long one attempt may take.
+            open_timeout_seconds: How long one attempt may take.
         """
         self.failure: Exception | None = None
         self._url = url
         self._machine = machine
         self._new_token = new_token
         self._max_frame_bytes = max_frame_bytes
-        self._open_timeout_s = open_timeout_s
+        self._open_timeout_seconds = open_timeout_seconds
         self._handle: Callable[[ClientEvent], None] = _ignore
         self._socket: ClientConnection | None = None
         self._frames: list[bytes] = []
@@ -144,8 +144,8 @@ class Driver:
             subprotocols=[SUBPROTOCOL],  # pyright: ignore[reportArgumentType]
             compression=None,
             max_size=self._max_frame_bytes,
-            open_timeout=self._open_timeout_s,
-            close_timeout=_CLOSE_TIMEOUT_S,
+            open_timeout=self._open_timeout_seconds,
+            close_timeout=_CLOSE_TIMEOUT_SECONDS,
             # The machine judges liveness by what arrives; a ping that is not
             # answered in time would end a slow connection that lives.
             ping_interval=None,
@@ -181,8 +181,8 @@ class Driver:
         """Waits for the machine's next deadline, and lets it act."""
         self._rearmed = anyio.Event()
         due = self._armed = self._machine.next_timer()
-        limit_s = None if due is None else due - anyio.current_time()
-        with anyio.move_on_after(limit_s):
+        limit_seconds = None if due is None else due - anyio.current_time()
+        with anyio.move_on_after(limit_seconds):
             await self._rearmed.wait()
         self._machine.timer(anyio.current_time())
         self.flush()
@@ -192,7 +192,7 @@ class Driver:
         socket, self._socket = self._socket, None
         if socket is None:
             return
-        with anyio.move_on_after(_CLOSE_TIMEOUT_S, shield=True):
+        with anyio.move_on_after(_CLOSE_TIMEOUT_SECONDS, shield=True):
             try:
                 for frame in self._frames:
                     await socket.send(frame, text=True)

@@ -76,7 +76,7 @@ class CodedError(ClientError):
         code: As on the wire.
         message: For a person.
         retryable: Whether the same again may succeed.
-        retry_after_s: The least wait before that; None for no hint.
+        retry_after_seconds: The least wait before that; None for no hint.
         param: A JSON path to the member at fault; None where it is no single one.
     """
 
@@ -101,7 +101,9 @@ class CodedError(ClientError):
         self.code = code
         self.message = message
         self.retryable = retryable
-        self.retry_after_s = None if retry_after_ms is None else retry_after_ms / 1000
+        self.retry_after_seconds = (
+            None if retry_after_ms is None else retry_after_ms / 1000
+        )
         self.param = param
 
 

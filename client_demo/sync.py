@@ -224,25 +224,25 @@ def connect(
     url: str = async_client.DEFAULT_URL,
     *,
     token: str | Callable[[], str] | None = None,
-    wait_s: float = 0.0,
+    wait_seconds: float = 0.0,
     notify: Notify | None = None,
     client: ClientInfo | None = None,
     max_frame_bytes: int = 16 * 2**20,
-    open_timeout_s: float = 10.0,
-    backoff_s: tuple[float, float] = (2.0, 30.0),
+    open_timeout_seconds: float = 10.0,
+    backoff_seconds: tuple[float, float] = (2.0, 30.0),
 ) -> Generator[Client]:
     """Connects, and stays connected while the block runs.
 
     Args:
         url: `ws://` or `wss://`, with the path.
         token: Credentials, or a function that gets new ones and may block.
-        wait_s: How long a first attempt that fails is followed by others.
+        wait_seconds: How long a first attempt that fails is followed by others.
         notify: Told what may be worth showing, in the client's thread; must not
             wait, nor call the client.
         client: Who this is, for the server's log.
         max_frame_bytes: The longest frame that is taken.
-        open_timeout_s: How long one attempt may take.
-        backoff_s: The first and the largest window of the back-off.
+        open_timeout_seconds: How long one attempt may take.
+        backoff_seconds: The first and the largest window of the back-off.
 
     Raises:
         NotConnectedError: The first attempt failed.
@@ -251,9 +251,9 @@ def connect(
     """
     source = _in_thread(token) if callable(token) else token
     connecting = async_client.connect(
-        url, token=source, wait_s=wait_s, notify=notify, client=client,
-        max_frame_bytes=max_frame_bytes, open_timeout_s=open_timeout_s,
-        backoff_s=backoff_s,
+        url, token=source, wait_seconds=wait_seconds, notify=notify, client=client,
+        max_frame_bytes=max_frame_bytes, open_timeout_seconds=open_timeout_seconds,
+        backoff_seconds=backoff_seconds,
     )  # fmt: skip
     with start_blocking_portal("asyncio") as portal:
         with portal.wrap_async_context_manager(connecting) as connected:

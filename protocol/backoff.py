@@ -18,24 +18,24 @@ class Backoff:
         self,
         *,
         random: Callable[[], float],
-        base_s: float = 2.0,
-        cap_s: float = 30.0,
-        stable_s: float = 30.0,
+        base_seconds: float = 2.0,
+        cap_seconds: float = 30.0,
+        stable_seconds: float = 30.0,
     ) -> None:
         """Starts with no attempt made.
 
         Args:
             random: Gives numbers evenly spread over `[0, 1)`.
-            base_s: The first window. Two seconds keep 500 clients that lose one
+            base_seconds: The first window. Two seconds keep 500 clients that lose one
                 server together below 10 % in any 100 ms.
-            cap_s: The largest window.
-            stable_s: How long an attempt must have held to start over.
+            cap_seconds: The largest window.
+            stable_seconds: How long an attempt must have held to start over.
         """
         self._random = random
-        self._base_s = base_s
-        self._cap_s = cap_s
-        self._stable_s = stable_s
-        self._window_s = base_s
+        self._base_seconds = base_seconds
+        self._cap_seconds = cap_seconds
+        self._stable_seconds = stable_seconds
+        self._window_seconds = base_seconds
         self._attempts = 0
 
     @property
@@ -43,20 +43,20 @@ class Backoff:
         """Delays handed out since the last stable period."""
         return self._attempts
 
-    def held(self, up_s: float) -> None:
+    def held(self, up_seconds: float) -> None:
         """Says how long the last attempt held; long enough starts over."""
-        if up_s >= self._stable_s:
-            self._window_s = self._base_s
+        if up_seconds >= self._stable_seconds:
+            self._window_seconds = self._base_seconds
             self._attempts = 0
 
-    def delay_s(self, at_least_s: float = 0.0) -> float:
+    def delay_seconds(self, at_least_seconds: float = 0.0) -> float:
         """Draws the next wait and widens the window.
 
         Args:
-            at_least_s: A floor that the other side asked for; the jitter comes
+            at_least_seconds: A floor that the other side asked for; the jitter comes
                 on top, as all clients were told the same floor.
         """
-        window_s = self._window_s
-        self._window_s = min(self._cap_s, window_s * 2)
+        window_seconds = self._window_seconds
+        self._window_seconds = min(self._cap_seconds, window_seconds * 2)
         self._attempts += 1
-        return at_least_s + self._random() * window_s
+        return at_least_seconds + self._random() * window_seconds

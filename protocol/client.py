@@ -79,7 +79,7 @@ class ClientProtocol(Commands):
         token: str | None = None,
         client: ClientInfo | None = None,
         backoff: Backoff | None = None,
-        welcome_timeout_s: float = 10.0,
+        welcome_timeout_seconds: float = 10.0,
     ) -> None:
         """Starts in the phase `connecting`.
 
@@ -89,7 +89,7 @@ class ClientProtocol(Commands):
             token: Credentials for `hello`.
             client: Who says hello, for the server's log.
             backoff: Waits between attempts; None takes the usual ones.
-            welcome_timeout_s: How long `hello` may stay unanswered.
+            welcome_timeout_seconds: How long `hello` may stay unanswered.
         """
         super().__init__(prefix=prefix)
         self.token = token
@@ -97,7 +97,7 @@ class ClientProtocol(Commands):
         self._client = client
         self._link = Link(
             backoff=backoff or Backoff(random=random),
-            welcome_timeout_s=welcome_timeout_s,
+            welcome_timeout_seconds=welcome_timeout_seconds,
         )
         self._output = Output()
         self._outbox = Outbox()
@@ -187,14 +187,16 @@ class ClientProtocol(Commands):
         Raises:
             ClientStateError: There was none, nor an attempt.
         """
-        retry_in_s = self._link.lost(code, now)
+        retry_in_seconds = self._link.lost(code, now)
         self._output.take_frames()
         self._subscriptions.offline()
         for command, _ in self._outbox:
             if isinstance(command, Close):
                 self._settle(Reply(re=command.id, ok=True, outcome="closed"))
-        if retry_in_s is not None:
-            self._output.emit(Disconnected(code=code, retry_in_s=retry_in_s))
+        if retry_in_seconds is not None:
+            self._output.emit(
+                Disconnected(code=code, retry_in_seconds=retry_in_seconds)
+            )
         else:
             assert code is not None, "without a close code there is a next attempt"
             self._output.emit(Stopped(code=code, error=self._last_fault))

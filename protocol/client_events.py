@@ -56,11 +56,11 @@ class Disconnected(Struct, frozen=True, kw_only=True):
 
     Attributes:
         code: The close code; None where no close frame came.
-        retry_in_s: How long until the next attempt.
+        retry_in_seconds: How long until the next attempt.
     """
 
     code: int | None
-    retry_in_s: float
+    retry_in_seconds: float
 
 
 class Stopped(Struct, frozen=True, kw_only=True):

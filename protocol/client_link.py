@@ -29,7 +29,7 @@ _TRANSITIONS: dict[tuple[Phase, _Input], Phase] = {
 # A server may miss one heartbeat on a busy machine, hardly two.
 _SILENT_HEARTBEATS = 2.5
 # A timer this late says that this process slept, not that the server is silent.
-_LATE_S = 1.0
+_LATE_SECONDS = 1.0
 
 
 class ClientStateError(Exception):
@@ -39,11 +39,11 @@ class ClientStateError(Exception):
 class Link:
     """Phases and deadlines; times are seconds of one monotonic clock."""
 
-    def __init__(self, *, backoff: Backoff, welcome_timeout_s: float) -> None:
+    def __init__(self, *, backoff: Backoff, welcome_timeout_seconds: float) -> None:
         self.phase: Phase = "connecting"
         self._backoff = backoff
-        self._welcome_timeout_s = welcome_timeout_s
-        self._heartbeat_s = 0.0
+        self._welcome_timeout_seconds = welcome_timeout_seconds
+        self._heartbeat_seconds = 0.0
         self._online_since: float | None = None
         self._not_before = 0.0
         self._retry_at: float | None = None
@@ -54,24 +54,24 @@ class Link:
         """The transport is open; a welcome is awaited."""
         self._move("connected")
         self._not_before = 0.0
-        self._dead_at = now + self._welcome_timeout_s
+        self._dead_at = now + self._welcome_timeout_seconds
 
-    def welcomed(self, now: float, heartbeat_s: float) -> None:
+    def welcomed(self, now: float, heartbeat_seconds: float) -> None:
         """The server said welcome."""
         self._move("welcomed")
         self._online_since = now
-        self._heartbeat_s = max(heartbeat_s, 0.1)
-        self._ping_at = now + self._heartbeat_s
+        self._heartbeat_seconds = max(heartbeat_seconds, 0.1)
+        self._ping_at = now + self._heartbeat_seconds
         self.heard(now)
 
     def heard(self, now: float) -> None:
         """Something arrived."""
         if self.phase == "online" and self._ping_at is not None:
-            self._dead_at = now + _SILENT_HEARTBEATS * self._heartbeat_s
+            self._dead_at = now + _SILENT_HEARTBEATS * self._heartbeat_seconds
 
-    def going_away(self, now: float, reconnect_after_s: float) -> None:
+    def going_away(self, now: float, reconnect_after_seconds: float) -> None:
         """The server asks for this wait before the next attempt."""
-        self._not_before = now + reconnect_after_s
+        self._not_before = now + reconnect_after_seconds
 
     def condemn(self) -> None:
         """The driver was told to drop the connection: no deadline runs on."""
@@ -95,12 +95,16 @@ class Link:
             self._online_since = None
         if verdict == "stop":
             return None
-        floor_s = max(0.0, self._not_before - now)
-        delay_s = self._backoff.delay_s(floor_s)
-        if verdict == "reconnect_now" and not floor_s and self._backoff.attempts == 1:
-            delay_s = 0.0
-        self._retry_at = now + delay_s
-        return delay_s
+        floor_seconds = max(0.0, self._not_before - now)
+        delay_seconds = self._backoff.delay_seconds(floor_seconds)
+        if (
+            verdict == "reconnect_now"
+            and not floor_seconds
+            and self._backoff.attempts == 1
+        ):
+            delay_seconds = 0.0
+        self._retry_at = now + delay_seconds
+        return delay_seconds
 
     def next_timer(self) -> float | None:
         """When `due` must be called at the latest; None while nothing runs."""
@@ -115,13 +119,13 @@ class Link:
             self._move("due")
             found.append("connect")
         if self._dead_at is not None and now >= self._dead_at:
-            if self.phase == "online" and now - self._dead_at > _LATE_S:
-                self._dead_at = now + self._heartbeat_s
+            if self.phase == "online" and now - self._dead_at > _LATE_SECONDS:
+                self._dead_at = now + self._heartbeat_seconds
             else:
                 found.append("silent" if self.phase == "online" else "no_welcome")
                 self.condemn()
         if self._ping_at is not None and now >= self._ping_at:
-            self._ping_at = now + self._heartbeat_s
+            self._ping_at = now + self._heartbeat_seconds
             found.append("ping")
         return found
 

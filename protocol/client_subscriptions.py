@@ -184,8 +184,8 @@ class Subscriptions:
         if error.code == "draining":
             return
         if error.retryable and not subscription.requests:
-            at_least_s = (error.retry_after_ms or 0) / 1000
-            subscription.retry_at = now + self._backoff.delay_s(at_least_s)
+            at_least_seconds = (error.retry_after_ms or 0) / 1000
+            subscription.retry_at = now + self._backoff.delay_seconds(at_least_seconds)
         else:
             self._give_up(subscription, error)
 

@@ -22,7 +22,7 @@ from client_demo.load.progress import Progress
 from client_demo.load.recording import Origin
 from client_demo.load.report import Finished, Report, report
 from client_demo.load.scenario import Plan
-from client_demo.load.stages import group_of, length_s, most_users
+from client_demo.load.stages import group_of, length_seconds, most_users
 from client_demo.load.summary import show
 from client_demo.load.user import Run
 from client_demo.tasks import task_group
@@ -80,12 +80,12 @@ async def _run(plan: Plan, options: Options, console: Console) -> Report:
     started_at = _now()
     finished: list[Finished] = []
     stages = plan.scenario.stages
-    long_s = None if plan.scenario.runs else length_s(stages) or None
+    long_seconds = None if plan.scenario.runs else length_seconds(stages) or None
     for number in range(plan.scenario.rounds):
         title = plan.scenario.title
         if plan.scenario.rounds > 1:
             title += f", round {number + 1}"
-        with Progress(console, title, long_s) as progress:
+        with Progress(console, title, long_seconds) as progress:
             fleet = Fleet(
                 Run(
                     plan=plan,

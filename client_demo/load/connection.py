@@ -16,8 +16,8 @@ from protocol.control import ErrorFrame, Welcome
 from protocol.frame_error import FrameError
 from protocol.ids import SUBPROTOCOL, VERSION
 
-_GREETING_S = 30.0
-_CLOSE_S = 2.0
+_GREETING_SECONDS = 30.0
+_CLOSE_SECONDS = 2.0
 _LONGEST_FRAME = 2**24
 # So small that a client that does not read is felt by the server soon.
 _SLOW_BUFFER = 8192
@@ -74,9 +74,9 @@ class Pace:
 
     async def before(self) -> None:
         """Waits while nothing is to be read."""
-        wait_s = self.pause_until - anyio.current_time()
-        if wait_s > 0:
-            await anyio.sleep(wait_s)
+        wait_seconds = self.pause_until - anyio.current_time()
+        if wait_seconds > 0:
+            await anyio.sleep(wait_seconds)
 
     async def after(self, size: int) -> None:
         """Waits as long as so many bytes take."""
@@ -120,7 +120,7 @@ class Connection:
 
     async def close(self) -> None:
         """Says goodbye, within a bound."""
-        with anyio.move_on_after(_CLOSE_S, shield=True):
+        with anyio.move_on_after(_CLOSE_SECONDS, shield=True):
             await self._link.close()
         self.abort()
 
@@ -142,15 +142,15 @@ async def dial(site: Site, *, slow: bool = False) -> Connection:
             compression=None,
             max_size=_LONGEST_FRAME,
             max_queue=1 if slow else 64,
-            open_timeout=_GREETING_S,
-            close_timeout=_CLOSE_S,
+            open_timeout=_GREETING_SECONDS,
+            close_timeout=_CLOSE_SECONDS,
             # Who reads slowly on purpose is to be judged by the server alone.
             ping_interval=None,
         )
     except (OSError, InvalidHandshake, InvalidURI, TimeoutError) as error:
         raise NotConnectedError("connect_failed", f"{site.shown}: {error}") from error
     try:
-        with anyio.fail_after(_GREETING_S):
+        with anyio.fail_after(_GREETING_SECONDS):
             return Connection(link, await _greet(link, site, slow=slow))
     except TimeoutError:
         link.transport.abort()

@@ -16,7 +16,7 @@ from client_demo.tasks import task_group
 
 CHILD = ("-m", "client_demo.load.child")
 _LONGEST_LINE = 2**28
-_START_S = 60.0
+_START_SECONDS = 60.0
 
 _decode = msgspec.json.Decoder(Message).decode
 OnTick = Callable[[int, Tick], None]
@@ -75,12 +75,12 @@ class Fleet:
         found: dict[int, Counts] = {}
         outputs = [await self._start(index) for index in range(self._processes)]
         try:
-            with anyio.fail_after(_START_S):
+            with anyio.fail_after(_START_SECONDS):
                 for output in outputs:
                     await self._next(output)
         except TimeoutError:
             raise FleetError(
-                f"the processes did not start within {_START_S:.0f} s: use fewer"
+                f"the processes did not start within {_START_SECONDS:.0f} s: use fewer"
             ) from None
         everything = anyio.Event()
 

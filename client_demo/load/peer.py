@@ -293,7 +293,7 @@ class Peer:
         for _ in range(_MOST_ATTEMPTS):
             if self._fatal is not None:
                 raise ScriptError(self._fatal)
-            await anyio.sleep(self._backoff.delay_s())
+            await anyio.sleep(self._backoff.delay_seconds())
             try:
                 await self.connect()
             except NotConnectedError as error:

@@ -34,7 +34,7 @@ def percentiles(name: str, times: Times) -> str:
 
 def throughput(series: Series) -> str:
     """Draws the tokens that came each second."""
-    rates = [bucket.tokens / series.width_s for bucket in series.buckets]
+    rates = [bucket.tokens / series.width_seconds for bucket in series.buckets]
     texts = [f"{rate:,.0f} tokens a second" for rate in rates]
     return _over_time(
         "Tokens a second", series, [Line(colour="s1", points=_steps(rates, series))],
@@ -52,7 +52,7 @@ def first_tokens(series: Series) -> str:
             texts.append("nothing began")
             continue
         values = sorted(bucket.ttft_ms)
-        middle = (place + 0.5) * series.width_s
+        middle = (place + 0.5) * series.width_seconds
         half, tail = _quantile(values, 0.5), _quantile(values, 0.99)
         halves.append((middle, half))
         tails.append((middle, tail))
@@ -86,8 +86,10 @@ def statuses(series: Series) -> str:
     ]  # fmt: skip
     y = axis(max((sum(n for _, n in stack) for stack in stacks), default=1), plain)
     x = _time_axis(series)
-    content = columns(stacks, series.width_s, x, y)
-    content += hints([_ends(bucket) for bucket in series.buckets], series.width_s, x)
+    content = columns(stacks, series.width_seconds, x, y)
+    content += hints(
+        [_ends(bucket) for bucket in series.buckets], series.width_seconds, x
+    )
     return plot("Turns that ended, by how, and errors", x, y, content)
 
 
@@ -108,14 +110,16 @@ def _over_time(
     largest = max((value for one in lines for _, value in one.points), default=1)
     y = axis(largest, write)
     content = "".join(line(one, x, y) for one in lines if one.points)
-    times = [f"{place * series.width_s:g} s: {t}" for place, t in enumerate(texts)]
-    content += hints(times, series.width_s, x)
+    times = [
+        f"{place * series.width_seconds:g} s: {t}" for place, t in enumerate(texts)
+    ]
+    content += hints(times, series.width_seconds, x)
     legend = [one for one in lines if one.name]
     return plot(f"{label} over time", x, y, content, legend)
 
 
 def _time_axis(series: Series) -> Axis:
-    end = max(len(series.buckets), 1) * series.width_s
+    end = max(len(series.buckets), 1) * series.width_seconds
     whole = axis(end, lambda value: f"{value:g} s")
     ticks = [tick for tick in whole.ticks if tick[0] <= end]
     return Axis(end=end, ticks=ticks)
@@ -123,7 +127,8 @@ def _time_axis(series: Series) -> Axis:
 
 def _steps(values: Sequence[float], series: Series) -> list[tuple[float, float]]:
     return [
-        ((place + 0.5) * series.width_s, value) for place, value in enumerate(values)
+        ((place + 0.5) * series.width_seconds, value)
+        for place, value in enumerate(values)
     ]
 
 

@@ -16,16 +16,18 @@ from client_demo.load.worker import Tick
 class Progress:
     """A few lines that follow the run; nothing where it is no terminal."""
 
-    def __init__(self, console: Console, title: str, long_s: float | None) -> None:
+    def __init__(
+        self, console: Console, title: str, long_seconds: float | None
+    ) -> None:
         """Takes what does not change.
 
         Args:
             console: Where to show.
             title: Of the run.
-            long_s: How long the stages last; None for until it is done.
+            long_seconds: How long the stages last; None for until it is done.
         """
         self._title = title
-        self._long_s = long_s
+        self._long_seconds = long_seconds
         self._ticks: dict[int, Tick] = {}
         self._before: Counter[str] = Counter()
         self._live = Live(
@@ -64,9 +66,9 @@ class Progress:
                 ttft.add(tick.ttft)
         new = counters - self._before
         self._before = counters
-        at_s = max(tick.at_s for tick in ticks)
-        of = "" if self._long_s is None else f" of {self._long_s:.0f}"
-        table = Table(title=f"{plain(self._title)}: {at_s:.0f}{of} s", box=None)
+        at_seconds = max(tick.at_seconds for tick in ticks)
+        of = "" if self._long_seconds is None else f" of {self._long_seconds:.0f}"
+        table = Table(title=f"{plain(self._title)}: {at_seconds:.0f}{of} s", box=None)
         for name in ("users", "tokens/s", "ended/s", "ttft p50", "p99", "errors"):
             table.add_column(name, justify="right")
         table.add_column("violations", justify="right")

@@ -34,7 +34,7 @@ class Origin(Struct, frozen=True, kw_only=True):
 
 
 class _Line(Struct, frozen=True):
-    at_s: float
+    at_seconds: float
     kind: Kind
     connection: str
     data: bytes
@@ -53,22 +53,22 @@ class Recording:
         self._kept: list[_Line] = []
         self._left: int | None = None
 
-    def sent(self, at_s: float, connection: str, data: bytes) -> None:
+    def sent(self, at_seconds: float, connection: str, data: bytes) -> None:
         """Takes a frame to the server, as it was on the wire."""
-        self._take(_Line(at_s, "in", connection, data))
+        self._take(_Line(at_seconds, "in", connection, data))
 
-    def came(self, at_s: float, connection: str, data: bytes) -> None:
+    def came(self, at_seconds: float, connection: str, data: bytes) -> None:
         """Takes a frame from the server, as it was on the wire."""
-        self._take(_Line(at_s, "out", connection, data))
+        self._take(_Line(at_seconds, "out", connection, data))
 
-    def violation(self, at_s: float, what: str) -> None:
+    def violation(self, at_seconds: float, what: str) -> None:
         """Keeps what came before, and a little of what comes."""
         if not self.violated:
             self.violated = True
             self._kept.extend(self._ring)
             self._ring.clear()
         self._left = _AFTER
-        self._kept.append(_Line(at_s, "act", "the oracle", what.encode()))
+        self._kept.append(_Line(at_seconds, "act", "the oracle", what.encode()))
 
     def write(self, path: Path, origin: Origin) -> None:
         """Writes what was kept: a header, then a line of JSON for each."""
@@ -98,7 +98,7 @@ def _written(number: int, line: _Line) -> dict[str, Any]:
     written: dict[str, Any] = {
         "kind": line.kind,
         "n": number,
-        "at_ms": round(1000 * line.at_s, 3),
+        "at_ms": round(1000 * line.at_seconds, 3),
         "connection": line.connection,
     }
     if line.kind == "act":

@@ -13,7 +13,7 @@ from protocol.control import CaughtUp, Reply
 from protocol.events import Event
 from protocol.frame_error import FrameError
 
-_WITHIN_S = 120.0
+_WITHIN_SECONDS = 120.0
 _OPEN = "reread"
 
 
@@ -34,7 +34,7 @@ async def reread(
     connection = await dial(site)
     reader = _Reader(name, found)
     try:
-        with anyio.fail_after(_WITHIN_S):
+        with anyio.fail_after(_WITHIN_SECONDS):
             await connection.send(encode(Open(id=_OPEN, conversation=name)))
             while not reader.is_done:
                 data = await connection.receive()

@@ -30,7 +30,7 @@ from client_demo.load.turn_watch import TurnWatch
 from protocol.commands import Configure, Interrupt, Send
 from protocol.content import Config
 
-_ANSWER_S = 600.0
+_ANSWER_SECONDS = 600.0
 # These may come when no turn runs, or after its end.
 _OF_NO_TURN = frozenset({"caught_up", "config", "cut", "message", "skip"})
 
@@ -50,7 +50,7 @@ class Script:
         *,
         prompts: dict[str, PromptSet],
         random: Random,
-        late_s: float,
+        late_seconds: float,
     ) -> None:
         """Takes what the steps need.
 
@@ -60,14 +60,14 @@ class Script:
             talks: Begins and ends conversations.
             prompts: The sets of prompts by name.
             random: For what is drawn.
-            late_s: How much later than due it begins.
+            late_seconds: How much later than due it begins.
         """
         self.talks = talks
         self._group = group
         self._peer = peer
         self._prompts = prompts
         self._random = random
-        self._late_s = late_s
+        self._late_seconds = late_seconds
         self._model = group.model
         self._sends = count(1)
         self._next_prompt = 0
@@ -114,7 +114,7 @@ class Script:
     async def _network(self, step: DropStep | ResumeStep | ReadStep) -> None:
         match step:
             case DropStep():
-                await self._tokens(step.after_tokens, _ANSWER_S)
+                await self._tokens(step.after_tokens, _ANSWER_SECONDS)
                 await self._peer.drop()
             case ResumeStep():
                 await self._resume()
@@ -154,11 +154,11 @@ class Script:
             send.id,
             self._peer.tally,
             sent_at=anyio.current_time(),
-            late_s=self._late_s,
+            late_seconds=self._late_seconds,
             measured=self._group.measured and step.policy != "steer",
             prompt=prompt,
         )
-        self._late_s = 0.0
+        self._late_seconds = 0.0
         talk.watched(watch)
         self._peer.tally.count("turns")
         reply, now = await talk.command(send)
@@ -190,22 +190,23 @@ class Script:
         elif event is not None:
             await self._event(event, step.within_seconds)
 
-    async def _event(self, event: str, within_s: float) -> None:
+    async def _event(self, event: str, within_seconds: float) -> None:
         talk = self._talk
         watch = None if event in _OF_NO_TURN else talk.watch
         await talk.until(
-            lambda: talk.seen[event] or (watch is not None and watch.over), within_s
+            lambda: talk.seen[event] or (watch is not None and watch.over),
+            within_seconds,
         )
 
-    async def _tokens(self, tokens: int, within_s: float) -> None:
+    async def _tokens(self, tokens: int, within_seconds: float) -> None:
         if tokens:
             watch = self._watch
             await self._talk.until(
-                lambda: watch.over or watch.tokens >= tokens, within_s
+                lambda: watch.over or watch.tokens >= tokens, within_seconds
             )
 
     async def _interrupt(self, step: InterruptStep) -> None:
-        await self._tokens(step.after_tokens, _ANSWER_S)
+        await self._tokens(step.after_tokens, _ANSWER_SECONDS)
         talk, watch, tally = self._talk, self._watch, self._peer.tally
         frame = Interrupt(
             id=talk.new_id(),
@@ -223,7 +224,7 @@ class Script:
         self._peer.time("interrupt_reply", replied_at - began)
         if reply.outcome == "dequeued":
             watch.end(replied_at)
-        await talk.until(lambda: watch.over, _ANSWER_S)
+        await talk.until(lambda: watch.over, _ANSWER_SECONDS)
         if reply.outcome == "interrupted" and watch.ended_at is not None:
             self._peer.time("interrupt_done", watch.ended_at - began)
 
@@ -231,21 +232,21 @@ class Script:
         await self._peer.resume()
         talk = self._talk
         await talk.attach(since=self._peer.began_at)
-        await talk.until(lambda: talk.caught_up, _ANSWER_S)
+        await talk.until(lambda: talk.caught_up, _ANSWER_SECONDS)
 
     def _read(self, step: ReadStep) -> None:
         pace = self._peer.pace
         pace.bytes_per_second = step.bytes_per_second
-        pause_s = draw(step.pause_seconds, self._random)
-        pace.pause_until = anyio.current_time() + pause_s
+        pause_seconds = draw(step.pause_seconds, self._random)
+        pace.pause_until = anyio.current_time() + pause_seconds
 
     async def _loop(self, step: LoopStep) -> None:
         due = anyio.current_time()
         for _ in range(step.times):
             if step.every_seconds:
                 await anyio.sleep_until(due)
-                self._late_s = max(0.0, anyio.current_time() - due)
-                self._peer.time("late", self._late_s)
+                self._late_seconds = max(0.0, anyio.current_time() - due)
+                self._peer.time("late", self._late_seconds)
                 due += step.every_seconds
             await self._steps(step.steps)
 

@@ -7,12 +7,12 @@ class ScriptError(Exception):
     Attributes:
         code: An error code of the server, or `connect_failed`, `wait_timeout`,
             `closed_CODE`.
-        retry_after_s: What the server asked to wait.
+        retry_after_seconds: What the server asked to wait.
     """
 
     def __init__(
-        self, code: str, message: str = "", *, retry_after_s: float = 0.0
+        self, code: str, message: str = "", *, retry_after_seconds: float = 0.0
     ) -> None:
         super().__init__(f"{code}: {message}" if message else code)
         self.code = code
-        self.retry_after_s = retry_after_s
+        self.retry_after_seconds = retry_after_seconds

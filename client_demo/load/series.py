@@ -29,30 +29,30 @@ class Series(Struct, kw_only=True):
     """Buckets of one length, from the start of the run on.
 
     Attributes:
-        width_s: The length of a bucket in seconds; doubles when there are too many.
+        width_seconds: How long a bucket is; doubles when there are too many.
         buckets: In order, without a gap.
     """
 
-    width_s: float = 1.0
+    width_seconds: float = 1.0
     buckets: list[Bucket] = []
 
-    def at(self, time_s: float) -> Bucket:
+    def at(self, time_seconds: float) -> Bucket:
         """Returns the bucket of a time since the start."""
-        while time_s >= self.width_s * _MOST_BUCKETS:
+        while time_seconds >= self.width_seconds * _MOST_BUCKETS:
             self._halve()
-        place = max(0, int(time_s / self.width_s))
+        place = max(0, int(time_seconds / self.width_seconds))
         while len(self.buckets) <= place:
             self.buckets.append(Bucket(statuses={}, ttft_ms=[]))
         return self.buckets[place]
 
     def add(self, other: "Series") -> None:
         """Adds what another one has counted at the same times."""
-        while self.width_s < other.width_s:
+        while self.width_seconds < other.width_seconds:
             self._halve()
-        together = int(self.width_s / other.width_s)
+        together = int(self.width_seconds / other.width_seconds)
         for first in range(0, len(other.buckets), together):
             theirs = other.buckets[first : first + together]
-            mine = self.at(first * other.width_s)
+            mine = self.at(first * other.width_seconds)
             mine.users += max(bucket.users for bucket in theirs)
             for bucket in theirs:
                 _pour(bucket, mine)
@@ -60,7 +60,7 @@ class Series(Struct, kw_only=True):
     def _halve(self) -> None:
         """Makes one bucket of two."""
         old, self.buckets = self.buckets, []
-        self.width_s *= 2
+        self.width_seconds *= 2
         for place, bucket in enumerate(old):
             if place % 2 == 0:
                 self.buckets.append(bucket)

@@ -19,13 +19,13 @@ class Span(Struct, frozen=True, kw_only=True):
     """A stage with where it begins.
 
     Attributes:
-        begin_s: Since the start of the run.
+        begin_seconds: Since the start of the run.
         seconds: How long.
         low: The number at its begin.
         high: The number at its end.
     """
 
-    begin_s: float
+    begin_seconds: float
     seconds: float
     low: float
     high: float
@@ -34,52 +34,54 @@ class Span(Struct, frozen=True, kw_only=True):
 def spans(stages: Sequence[Stage]) -> list[Span]:
     """Lays the stages end to end."""
     found: list[Span] = []
-    begin_s = low = 0.0
+    begin_seconds = low = 0.0
     for stage in stages:
         rate = stage.arrivals_per_second
         high = float(stage.users or 0) if rate is None else rate
-        found.append(Span(begin_s=begin_s, seconds=stage.seconds, low=low, high=high))
-        begin_s, low = begin_s + stage.seconds, high
+        found.append(
+            Span(begin_seconds=begin_seconds, seconds=stage.seconds, low=low, high=high)
+        )
+        begin_seconds, low = begin_seconds + stage.seconds, high
     return found
 
 
-def length_s(stages: Sequence[Stage]) -> float:
+def length_seconds(stages: Sequence[Stage]) -> float:
     """How long all of them last."""
     return sum(stage.seconds for stage in stages)
 
 
-def due_s(stages: Sequence[Stage], user: int, now_s: float) -> float | None:
+def due_seconds(stages: Sequence[Stage], user: int, now_seconds: float) -> float | None:
     """Says when a user is to be at it.
 
     Args:
         stages: With `users`.
         user: Its number, from 0.
-        now_s: Not before this time.
+        now_seconds: Not before this time.
 
     Returns:
-        The time, not before `now_s`; None where it is not wanted any more. In a
+        The time, not before `now_seconds`; None where it is not wanted any more. In a
         stage of no length, that is the time of the stage.
     """
     for span in spans(stages):
-        end_s = span.begin_s + span.seconds
-        if end_s < now_s or (span.seconds == 0 and span.high <= user):
+        end_seconds = span.begin_seconds + span.seconds
+        if end_seconds < now_seconds or (span.seconds == 0 and span.high <= user):
             continue
-        at_s = _reached(span, user + 1, max(now_s, span.begin_s))
-        if at_s is not None:
-            return at_s
+        at_seconds = _reached(span, user + 1, max(now_seconds, span.begin_seconds))
+        if at_seconds is not None:
+            return at_seconds
     return None
 
 
-def _reached(span: Span, wanted: int, from_s: float) -> float | None:
+def _reached(span: Span, wanted: int, from_seconds: float) -> float | None:
     if span.seconds == 0:
-        return from_s if span.high >= wanted else None
+        return from_seconds if span.high >= wanted else None
     slope = (span.high - span.low) / span.seconds
-    level = span.low + slope * (from_s - span.begin_s)
+    level = span.low + slope * (from_seconds - span.begin_seconds)
     if level >= wanted:
-        return from_s
+        return from_seconds
     if span.high < wanted:
         return None
-    return from_s + (wanted - level) / slope
+    return from_seconds + (wanted - level) / slope
 
 
 def arrivals(stages: Sequence[Stage], random: Random) -> Iterator[float]:
@@ -96,7 +98,7 @@ def arrivals(stages: Sequence[Stage], random: Random) -> Iterator[float]:
             continue
         total = span.seconds * (span.low + span.high) / 2
         while waited <= passed + total:
-            yield span.begin_s + _time_of(span, waited - passed)
+            yield span.begin_seconds + _time_of(span, waited - passed)
             waited += random.expovariate(1.0)
         passed += total
 

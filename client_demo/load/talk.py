@@ -22,7 +22,7 @@ from protocol.commands import Ack, Command, Open
 from protocol.control import CaughtUp, Reply, ToolRequest
 from protocol.events import LogEvent, ToolResultEvent
 
-_REPLY_S = 60.0
+_REPLY_SECONDS = 60.0
 
 
 class Talk:
@@ -125,7 +125,7 @@ class Talk:
                     await self._transmit(data, command)
 
     async def command(
-        self, frame: Command, within_s: float = _REPLY_S
+        self, frame: Command, within_seconds: float = _REPLY_SECONDS
     ) -> tuple[Reply, float]:
         """Gives a command; returns its reply and when that came.
 
@@ -136,23 +136,23 @@ class Talk:
         self._unreplied[frame.id] = data
         if self._is_attached():
             await self._transmit(data, frame.id)
-        await self.until(lambda: frame.id in self._replies, within_s)
+        await self.until(lambda: frame.id in self._replies, within_seconds)
         return self._replies.pop(frame.id)
 
-    async def until(self, holds: Callable[[], object], within_s: float) -> None:
+    async def until(self, holds: Callable[[], object], within_seconds: float) -> None:
         """Waits until something holds; opens it again when the connection is gone.
 
         Raises:
             ScriptError: It took too long (`wait_timeout`), or never will be.
         """
-        with anyio.move_on_after(within_s):
+        with anyio.move_on_after(within_seconds):
             while not holds():
                 if self._is_attached():
                     await self._moved.wait()
                 else:
                     await self.attach()
         if not holds():
-            raise ScriptError("wait_timeout", f"in {within_s:g} s")
+            raise ScriptError("wait_timeout", f"in {within_seconds:g} s")
 
     def stir(self) -> None:
         """Wakes who waits."""
@@ -244,7 +244,7 @@ class Talk:
         self._unacked = 0
         generation = self._peer.alive
         await self._transmit(encode(frame), frame.id)
-        with anyio.move_on_after(_REPLY_S):
+        with anyio.move_on_after(_REPLY_SECONDS):
             while frame.id not in self._replies and self._peer.alive == generation:
                 await self._moved.wait()
         if frame.id in self._replies:
@@ -264,5 +264,7 @@ def refusal(reply: Reply) -> ScriptError:
     if error is None:
         return ScriptError("internal", "refused without a reason")
     return ScriptError(
-        error.code, error.message, retry_after_s=(error.retry_after_ms or 0) / 1000
+        error.code,
+        error.message,
+        retry_after_seconds=(error.retry_after_ms or 0) / 1000,
     )

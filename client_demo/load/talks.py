@@ -22,10 +22,10 @@ from client_demo.load.violations import Found, Kind, Violation
 from protocol.commands import Delete, Open
 from protocol.content import Config
 
-_SETTLE_S = 120.0
-_TAIL_S = 10.0
+_SETTLE_SECONDS = 120.0
+_TAIL_SECONDS = 10.0
 # It has waited already.
-_FAILED_TAIL_S = 1.0
+_FAILED_TAIL_SECONDS = 1.0
 
 
 class Ending(Struct, frozen=True, kw_only=True):
@@ -144,7 +144,7 @@ class Talks:
 
     async def _finish(self, talk: Talk, *, failed: bool) -> None:
         if not failed:
-            await talk.until(lambda: talk.settled, _SETTLE_S)
+            await talk.until(lambda: talk.settled, _SETTLE_SECONDS)
         if self._random.random() < self._ending.reread:
             await self._reread(talk, failed=failed)
         if not failed:
@@ -163,8 +163,8 @@ class Talks:
         except NotConnectedError as error:
             raise ScriptError(error.code, str(error)) from error
         try:
-            tail_s = _FAILED_TAIL_S if failed else _TAIL_S
-            await talk.until(lambda: talk.oracle.last >= again.last, tail_s)
+            tail_seconds = _FAILED_TAIL_SECONDS if failed else _TAIL_SECONDS
+            await talk.until(lambda: talk.oracle.last >= again.last, tail_seconds)
         except ScriptError as error:
             if error.code != "wait_timeout":
                 raise

@@ -32,7 +32,7 @@ class TurnWatch:
         tally: Tally,
         *,
         sent_at: float,
-        late_s: float,
+        late_seconds: float,
         measured: bool,
         prompt: Prompt | None,
     ) -> None:
@@ -42,7 +42,7 @@ class TurnWatch:
             send: The id of the command.
             tally: Where to count.
             sent_at: When it was sent.
-            late_s: How much later that was than due.
+            late_seconds: How much later that was than due.
             measured: Whether the times count.
             prompt: Where it is one of a set.
         """
@@ -53,14 +53,14 @@ class TurnWatch:
         self.ended_at: float | None = None
         self._tally = tally
         self._sent_at = sent_at
-        self._late_s = late_s
+        self._late_seconds = late_seconds
         self._measured = measured
         self._prompt = prompt
         self._message: int | None = None
         self._first_at: float | None = None
         self._last_at: float | None = None
         self._usage: UsageEvent | None = None
-        self._ttft_s: float | None = None
+        self._ttft_seconds: float | None = None
 
     @property
     def over(self) -> bool:
@@ -107,9 +107,9 @@ class TurnWatch:
     def _began(self, now: float) -> None:
         if self._first_at is None:
             self._first_at = now
-            self._ttft_s = now - self._sent_at + self._late_s
+            self._ttft_seconds = now - self._sent_at + self._late_seconds
             if self._measured:
-                self._tally.first_token(self._ttft_s)
+                self._tally.first_token(self._ttft_seconds)
 
     def _piece(self, event: TextEvent, now: float) -> None:
         number = event.seq - first_seq(event) + 1
@@ -127,29 +127,29 @@ class TurnWatch:
         usage = self._usage
         if usage is not None:
             self._tally.count("output_tokens", usage.output_tokens)
-        turn_s = now - self._sent_at + self._late_s
-        tpot_s = self._tpot_s(event, now)
+        turn_seconds = now - self._sent_at + self._late_seconds
+        tpot_seconds = self._tpot_seconds(event, now)
         if self._measured:
-            self._tally.time("turn", turn_s)
+            self._tally.time("turn", turn_seconds)
             if event.timing.upstream_ttft_ms is not None:
                 self._tally.time("upstream_ttft", event.timing.upstream_ttft_ms / 1000)
-            if tpot_s is not None:
-                self._tally.time("tpot", tpot_s)
+            if tpot_seconds is not None:
+                self._tally.time("tpot", tpot_seconds)
         if self._prompt is not None:
             self._tally.prompts.append(
                 PromptTime(
                     prompt=self._prompt.name,
                     language=self._prompt.language,
-                    ttft_ms=_ms(self._ttft_s),
-                    tpot_ms=_ms(tpot_s),
-                    turn_ms=round(turn_s * 1000, 3),
+                    ttft_ms=_ms(self._ttft_seconds),
+                    tpot_ms=_ms(tpot_seconds),
+                    turn_ms=round(turn_seconds * 1000, 3),
                     input_tokens=usage.input_tokens if usage else 0,
                     output_tokens=usage.output_tokens if usage else 0,
                     status=event.status,
                 )
             )
 
-    def _tpot_s(self, event: DoneEvent, now: float) -> float | None:
+    def _tpot_seconds(self, event: DoneEvent, now: float) -> float | None:
         usage = self._usage
         if event.status != "completed" or usage is None or self._first_at is None:
             return None

@@ -17,7 +17,7 @@ from client_demo.load.steps import ReadStep
 from client_demo.load.talks import Ending, Talks, finder
 from client_demo.load.tally import Tally
 
-_GIVE_UP_S = 30.0
+_GIVE_UP_SECONDS = 30.0
 
 
 class Run(Struct, frozen=True, kw_only=True):
@@ -39,7 +39,7 @@ class Run(Struct, frozen=True, kw_only=True):
 
 
 async def be_user(
-    run: Run, group: Group, tally: Tally, *, number: int, time: int, late_s: float
+    run: Run, group: Group, tally: Tally, *, number: int, time: int, late_seconds: float
 ) -> float:
     """Connects, does all steps of all its conversations, and leaves.
 
@@ -49,7 +49,7 @@ async def be_user(
         tally: Where to count.
         number: Of this user.
         time: How often it was here before.
-        late_s: How much later than due it begins.
+        late_seconds: How much later than due it begins.
 
     Returns:
         How long to wait before the next time, in seconds, as the server asked.
@@ -58,7 +58,7 @@ async def be_user(
     random = Random(f"{run.plan.scenario.seed}-{number}-{time}")  # noqa: S311
     tally.count("users")
     tally.user(1)
-    wait_s = 0.0
+    wait_seconds = 0.0
     try:
         async with anyio.create_task_group() as tasks:
             peer = Peer(
@@ -71,16 +71,16 @@ async def be_user(
                 found=finder(name, tally, Recording(), None),
             )
             if group.measured:
-                tally.time("late", late_s)
-            wait_s = await _converse(run, group, peer, random, name, late_s)
+                tally.time("late", late_seconds)
+            wait_seconds = await _converse(run, group, peer, random, name, late_seconds)
             tasks.cancel_scope.cancel()
     finally:
         tally.user(-1)
-    return wait_s
+    return wait_seconds
 
 
 async def _converse(
-    run: Run, group: Group, peer: Peer, random: Random, name: str, late_s: float
+    run: Run, group: Group, peer: Peer, random: Random, name: str, late_seconds: float
 ) -> float:
     tally = peer.tally
     try:
@@ -103,7 +103,12 @@ async def _converse(
         own = Random(random.random())  # noqa: S311
         talks = Talks(f"{name}-{slot}", group, peer, ending, own)
         script = Script(
-            group, peer, talks, prompts=run.plan.prompts, random=own, late_s=late_s
+            group,
+            peer,
+            talks,
+            prompts=run.plan.prompts,
+            random=own,
+            late_seconds=late_seconds,
         )
         tally.count("unfinished")
         try:
@@ -111,9 +116,9 @@ async def _converse(
         except ScriptError as error:
             tally.error(error.code)
             tally.count("failed")
-            with anyio.move_on_after(_GIVE_UP_S):
+            with anyio.move_on_after(_GIVE_UP_SECONDS):
                 await script.give_up()
-            waits.append(max(1.0, error.retry_after_s))
+            waits.append(max(1.0, error.retry_after_seconds))
         else:
             tally.count("scripts")
         tally.count("unfinished", -1)

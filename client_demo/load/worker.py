@@ -9,14 +9,20 @@ import anyio
 from anyio.abc import TaskGroup
 from msgspec import Struct
 
-from client_demo.load.stages import arrivals, due_s, group_of, length_s, most_users
+from client_demo.load.stages import (
+    arrivals,
+    due_seconds,
+    group_of,
+    length_seconds,
+    most_users,
+)
 from client_demo.load.tally import Tally
 from client_demo.load.user import Run, be_user
 
-_TICK_S = 1.0
-_LAG_S = 0.05
+_TICK_SECONDS = 1.0
+_LAG_SECONDS = 0.05
 # How long users may go on after Ctrl-C.
-_HURRY_S = 10.0
+_HURRY_SECONDS = 10.0
 
 
 class Assignment(Struct, frozen=True, kw_only=True):
@@ -38,14 +44,14 @@ class Tick(Struct, frozen=True, kw_only=True, tag=True):
     """How a process stands.
 
     Attributes:
-        at_s: Since the start of the run.
+        at_seconds: Since the start of the run.
         users: At it now.
         counters: As in `Tally`.
         ttft: The times to first token, encoded; None for none.
         cpu: How busy it was in the last second, in percent of a core.
     """
 
-    at_s: float
+    at_seconds: float
     users: int
     counters: dict[str, int]
     ttft: str | None
@@ -70,7 +76,7 @@ class Worker:
         self._scenario = assignment.run.plan.scenario
         # Stages that take no time bring everybody once.
         runs = self._scenario.runs
-        self._runs = runs or (None if length_s(self._scenario.stages) else 1)
+        self._runs = runs or (None if length_seconds(self._scenario.stages) else 1)
         self._index = assignment.index
         self._processes = assignment.processes
         self._tick = tick
@@ -78,13 +84,15 @@ class Worker:
         self._stopping = anyio.Event()
         self._time = anyio.CancelScope()
         self._sampled = (time.process_time(), 0.0)
-        self.tally = Tally(self._now_s)
+        self.tally = Tally(self._now_seconds)
 
     def stop(self) -> None:
         """Nobody begins again; who is at it may finish, for a while."""
         self._stopping.set()
-        drain_s = min(self._scenario.drain_seconds, _HURRY_S)
-        self._time.deadline = min(self._time.deadline, anyio.current_time() + drain_s)
+        drain_seconds = min(self._scenario.drain_seconds, _HURRY_SECONDS)
+        self._time.deadline = min(
+            self._time.deadline, anyio.current_time() + drain_seconds
+        )
 
     async def work(self) -> None:
         """Runs all stages to their end."""
@@ -92,8 +100,8 @@ class Worker:
         self._sampled = (time.process_time(), 0.0)
         stages = self._scenario.stages
         if self._runs is None:
-            long_s = length_s(stages) + self._scenario.drain_seconds
-            self._time.deadline = self._began + long_s
+            long_seconds = length_seconds(stages) + self._scenario.drain_seconds
+            self._time.deadline = self._began + long_seconds
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._ticks)
             tasks.start_soon(self._lag)
@@ -113,21 +121,21 @@ class Worker:
         """One user, again and again while it is wanted."""
         stages = self._scenario.stages
         group = group_of(self._scenario.groups, number)
-        due = due_s(stages, number, 0.0)
+        due = due_seconds(stages, number, 0.0)
         for turn in count() if self._runs is None else range(self._runs):
             if due is None or not await self._is_due(due):
                 return
-            wait_s = await be_user(
+            wait_seconds = await be_user(
                 self._run,
                 group,
                 self.tally,
                 number=number,
                 time=turn,
-                late_s=max(0.0, self._now_s() - due),
+                late_seconds=max(0.0, self._now_seconds() - due),
             )
-            due = self._now_s() + wait_s
+            due = self._now_seconds() + wait_seconds
             if self._runs is None:
-                due = due_s(stages, number, due)
+                due = due_seconds(stages, number, due)
 
     async def _arrive(self, users: TaskGroup) -> None:
         """Everybody who comes, once."""
@@ -146,30 +154,30 @@ class Worker:
             self.tally,
             number=number,
             time=0,
-            late_s=max(0.0, self._now_s() - due),
+            late_seconds=max(0.0, self._now_seconds() - due),
         )
 
-    async def _is_due(self, at_s: float) -> bool:
+    async def _is_due(self, at_seconds: float) -> bool:
         """Waits until then; says whether it still is to be."""
-        with anyio.move_on_after(at_s - self._now_s()):
+        with anyio.move_on_after(at_seconds - self._now_seconds()):
             await self._stopping.wait()
         return not self._stopping.is_set()
 
     async def _lag(self) -> None:
         while True:
-            due = anyio.current_time() + _LAG_S
+            due = anyio.current_time() + _LAG_SECONDS
             await anyio.sleep_until(due)
             self.tally.time("lag", anyio.current_time() - due)
 
     async def _ticks(self) -> None:
         while True:
-            await anyio.sleep(_TICK_S)
+            await anyio.sleep(_TICK_SECONDS)
             self.tally.user(0)
             cpu = self._busy()
             ttft = self.tally.histogram("ttft")
             self._tick(
                 Tick(
-                    at_s=self._now_s(),
+                    at_seconds=self._now_seconds(),
                     users=self.tally.active,
                     counters=dict(self.tally.counters),
                     ttft=None if ttft is None else ttft.encode(),
@@ -179,12 +187,16 @@ class Worker:
 
     def _busy(self) -> float:
         """Notes how busy this process was since the last time, in percent."""
-        used_s, at_s = time.process_time(), self._now_s()
-        before_used_s, before_s = self._sampled
-        self._sampled = used_s, at_s
-        cpu = 100 * (used_s - before_used_s) / max(at_s - before_s, 1e-9)
+        used_seconds, at_seconds = time.process_time(), self._now_seconds()
+        before_used_seconds, before_seconds = self._sampled
+        self._sampled = used_seconds, at_seconds
+        cpu = (
+            100
+            * (used_seconds - before_used_seconds)
+            / max(at_seconds - before_seconds, 1e-9)
+        )
         self.tally.cpu.append(round(cpu, 1))
         return cpu
 
-    def _now_s(self) -> float:
+    def _now_seconds(self) -> float:
         return anyio.current_time() - self._began

@@ -131,7 +131,7 @@ class Terminal:
                 self._screen.say("connected again")
             case Disconnected() if self._lines is not None:
                 self._screen.say(
-                    f"connection lost; next attempt in {notice.retry_in_s:.1f} s"
+                    f"connection lost; next attempt in {notice.retry_in_seconds:.1f} s"
                 )
             case Goaway():
                 self._screen.say(f"the server goes away: {notice.reason}")

@@ -84,7 +84,7 @@ async def test_nobody_there() -> None:
 
 async def test_it_can_be_left_at_any_time() -> None:
     async with FakeUpstream() as upstream:
-        upstream.script(Reply(before_headers_s=60.0))
+        upstream.script(Reply(before_headers_seconds=60.0))
         with anyio.move_on_after(1.0) as left:
             await fetch(url(upstream))
         assert left.cancelled_caught

@@ -46,7 +46,7 @@ async def test_a_refused_command_raises_its_class(server: Double, code: str) -> 
             await chat.ask("hi")
     error = caught.value
     assert (error.code, error.message, error.retryable) == (code, "the reason", True)
-    assert (error.retry_after_s, error.param) == (1.5, "$.content")
+    assert (error.retry_after_seconds, error.param) == (1.5, "$.content")
     assert "the reason" in str(error)
     assert ERRORS[code].remedy in str(error)
 

@@ -237,7 +237,9 @@ async def test_a_first_attempt_can_be_patient() -> None:
     async with anyio.create_task_group() as tasks:
 
         async def enter() -> Client:
-            async with connect("ws://127.0.0.1:8765/v1/chat", wait_s=60) as client:
+            async with connect(
+                "ws://127.0.0.1:8765/v1/chat", wait_seconds=60
+            ) as client:
                 assert client.connected
                 return client
 

@@ -52,7 +52,7 @@ async def test_a_network_that_cuts_every_connection_changes_nothing(
     async with (
         proxy(real.url) as bad,
         connect(real.url) as plain,
-        connect(bad.url(real.url), backoff_s=(0.05, 0.2)) as client,
+        connect(bad.url(real.url), backoff_seconds=(0.05, 0.2)) as client,
     ):
         bad.fault = random_faults(seed, 6_000)
         bad.cut()
@@ -70,7 +70,7 @@ async def test_a_server_that_is_killed_loses_nothing_that_was_seen(
     async with AsyncExitStack() as stack:
         first = await stack.enter_async_context(start())
         client = await stack.enter_async_context(
-            connect(first.url, backoff_s=(0.2, 0.5))
+            connect(first.url, backoff_seconds=(0.2, 0.5))
         )
         chat = await client.open("c", model="demo/long")
         turn = chat.send("hi")
@@ -101,7 +101,7 @@ async def test_tools_run_once_over_a_network_that_cuts(real: ServerProcess) -> N
 
     async with (
         proxy(real.url) as bad,
-        connect(bad.url(real.url), backoff_s=(0.05, 0.2)) as client,
+        connect(bad.url(real.url), backoff_seconds=(0.05, 0.2)) as client,
     ):
         chat = await client.open(model="demo/tools", tools=[get_time])
         turn = chat.send("What time is it? Use get_time.")

@@ -18,7 +18,7 @@ from protocol.events import DeltaEvent
 from tests.fakes.server import ServerProcess
 from tests.fakes.server import server as server_process
 
-WAIT_S = 15
+WAIT_SECONDS = 15
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +39,7 @@ def real(
 
 @pytest.fixture
 def client(real: ServerProcess) -> Iterator[Client]:
-    with connect(real.url, backoff_s=(0.05, 0.2)) as made:
+    with connect(real.url, backoff_seconds=(0.05, 0.2)) as made:
         yield made
 
 
@@ -127,15 +127,15 @@ def test_a_cut_in_the_middle_of_blocking_tools(real: ServerProcess) -> None:
     def get_time(city: str, context: ToolContext) -> str:
         """Tells the time."""
         runs[city] += 1
-        running.wait(WAIT_S)
-        assert again.wait(WAIT_S)
+        running.wait(WAIT_SECONDS)
+        assert again.wait(WAIT_SECONDS)
         context.progress()
         return f"noon in {city}"
 
-    with connect(real.url, backoff_s=(0.05, 0.2), notify=noticed) as client:
+    with connect(real.url, backoff_seconds=(0.05, 0.2), notify=noticed) as client:
         chat = client.open(model="demo/tools", tools=[get_time])
         turn = chat.send("What time is it in Bern and in Oslo?")
-        running.wait(WAIT_S)
+        running.wait(WAIT_SECONDS)
         client.drop()
         answer = turn.answer()
     assert runs == {"Bern": 1, "Oslo": 1}
@@ -172,7 +172,7 @@ def test_what_waits_ends_with_the_client(real: ServerProcess) -> None:
         waiting = threading.Event()
         reader = threading.Thread(target=read)
         reader.start()
-        assert waiting.wait(WAIT_S)
-    reader.join(WAIT_S)
+        assert waiting.wait(WAIT_SECONDS)
+    reader.join(WAIT_SECONDS)
     assert not reader.is_alive()
     assert errors

@@ -215,7 +215,7 @@ PYTHON: dict[str, tuple[str, type, str, Any]] = {
     "shows nothing": ("cursor", ConversationView, "apply", lambda *_: True),
     "runs a tool twice": ("tools", ToolLedger, "ask", lambda *_: True),
     "gives a result once": ("tools", ToolLedger, "result", lambda *_: None),
-    "waits for ever": ("closes", Backoff, "delay_s", lambda *_: 1e6),
+    "waits for ever": ("closes", Backoff, "delay_seconds", lambda *_: 1e6),
     "ignores the server's wait": (
         "closes",
         client_link.Link,

@@ -47,7 +47,7 @@ _ERRORS = """
 ## Errors
 
 All are `ClientError`s, in `client_demo.errors`. Those with a code have `code`, `message`, `retryable`,
-`retry_after_s` and `param`; what each code means stands in
+`retry_after_seconds` and `param`; what each code means stands in
 [Errors and close codes](errors.md#errors-of-commands-and-connections).
 
 | class | code | raised for |

@@ -7,12 +7,14 @@ from wsserver.engine.retry import RetryPolicy, next_attempt
 JITTER = st.floats(0, 1, exclude_max=True)
 
 
-def failure(*, retryable: bool = True, retry_after_s: float | None = None) -> Failure:
+def failure(
+    *, retryable: bool = True, retry_after_seconds: float | None = None
+) -> Failure:
     return Failure(
         code="upstream_unavailable",
         message="try later",
         retryable=retryable,
-        retry_after_s=retry_after_s,
+        retry_after_seconds=retry_after_seconds,
     )
 
 
@@ -40,10 +42,10 @@ def test_jitter_is_full_and_capped(jitter: float, attempt: int) -> None:
 
 @given(JITTER, st.floats(0, 60))
 def test_what_the_upstream_asks_for_is_a_minimum(jitter: float, asked: float) -> None:
-    wait = next_attempt(failure(retry_after_s=asked), 1, jitter=jitter)
+    wait = next_attempt(failure(retry_after_seconds=asked), 1, jitter=jitter)
     assert wait is not None
     assert asked <= wait <= asked + 0.5
 
 
 def test_an_upstream_that_asks_for_an_hour_is_not_waited_for() -> None:
-    assert next_attempt(failure(retry_after_s=3600.0), 1, jitter=0.0) is None
+    assert next_attempt(failure(retry_after_seconds=3600.0), 1, jitter=0.0) is None

@@ -123,7 +123,10 @@ def test_a_retry_waits_as_long_as_the_upstream_asks() -> None:
     turn = machine()
     connecting(turn)
     asked = Failure(
-        code="upstream_rate_limited", message="", retryable=True, retry_after_s=5.0
+        code="upstream_rate_limited",
+        message="",
+        retryable=True,
+        retry_after_seconds=5.0,
     )
     turn.refused(asked, 1.0, 0.0)
     assert turn.deadline() == 6.0

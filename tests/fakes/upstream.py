@@ -44,10 +44,10 @@ class Reply:
         write_bytes: The length of each write; None writes all between two splits.
         end: `clean`, `abort` (the connection is closed in mid-body), `reset` (the
             same by RST) or `stall` (the connection stays open and silent).
-        before_headers_s: How long nothing is sent.
-        before_body_s: How long only headers are.
-        between_writes_s: How long each pause between two writes is.
-        before_end_s: How long the end of the body is held back.
+        before_headers_seconds: How long nothing is sent.
+        before_body_seconds: How long only headers are.
+        between_writes_seconds: How long each pause between two writes is.
+        before_end_seconds: How long the end of the body is held back.
         hold: Nothing is sent until it is set.
     """
 
@@ -59,10 +59,10 @@ class Reply:
     splits: Sequence[int] = ()
     write_bytes: int | None = None
     end: Literal["clean", "abort", "reset", "stall"] = "clean"
-    before_headers_s: float = 0.0
-    before_body_s: float = 0.0
-    between_writes_s: float = 0.0
-    before_end_s: float = 0.0
+    before_headers_seconds: float = 0.0
+    before_body_seconds: float = 0.0
+    between_writes_seconds: float = 0.0
+    before_end_seconds: float = 0.0
     hold: anyio.Event | None = None
 
     def head(self) -> bytes:
@@ -268,19 +268,19 @@ class _Connection:
     async def _write(self, request: Request, reply: Reply) -> None:
         if reply.hold is not None:
             await reply.hold.wait()
-        await anyio.sleep(reply.before_headers_s)
+        await anyio.sleep(reply.before_headers_seconds)
         await self._stream.send(reply.head())
-        await anyio.sleep(reply.before_body_s)
+        await anyio.sleep(reply.before_body_seconds)
         is_chunked = reply.framing == "chunked"
         for data in reply.writes():
             if request.bytes_written:
-                await anyio.sleep(reply.between_writes_s)
+                await anyio.sleep(reply.between_writes_seconds)
                 # A client in the same loop gets to read this write by itself.
                 for _ in range(4):
                     await checkpoint()
             frame = b"%x\r\n%b\r\n" % (len(data), data) if is_chunked else data
             await self._stream.send(frame)
             request.bytes_written += len(data)
-        await anyio.sleep(reply.before_end_s)
+        await anyio.sleep(reply.before_end_seconds)
         if is_chunked and reply.end == "clean":
             await self._stream.send(b"0\r\n\r\n")

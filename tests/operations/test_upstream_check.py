@@ -45,7 +45,7 @@ async def asked(reply: Reply, **settings: Any) -> Finding:
 
 async def test_an_answer_that_streams_is_ok() -> None:
     finding = await asked(
-        counting(streams=True, before_body_s=0.1, between_writes_s=0.01)
+        counting(streams=True, before_body_seconds=0.1, between_writes_seconds=0.01)
     )
 
     assert finding.status == "ok"
@@ -54,7 +54,7 @@ async def test_an_answer_that_streams_is_ok() -> None:
 
 
 async def test_an_answer_in_one_lump_is_a_warning() -> None:
-    finding = await asked(counting(streams=False, before_body_s=0.4))
+    finding = await asked(counting(streams=False, before_body_seconds=0.4))
 
     assert finding.status == "warn"
     assert "in lumps" in finding.says
@@ -67,7 +67,7 @@ async def test_an_answer_in_several_lumps_is_a_warning() -> None:
     events = text_events(*NUMBERS)
     ends = [len(b"".join(events[:count])) for count in (10, 20, 30)]
     finding = await asked(
-        Reply(body=b"".join(events), splits=ends, between_writes_s=0.2)
+        Reply(body=b"".join(events), splits=ends, between_writes_seconds=0.2)
     )
 
     assert finding.status == "warn"
@@ -102,7 +102,7 @@ async def test_an_upstream_that_is_not_there_is_a_failure() -> None:
 
 async def test_an_upstream_that_never_begins_is_a_failure() -> None:
     finding = await asked(
-        Reply(before_headers_s=30), upstream_first_token_timeout_seconds=0.2
+        Reply(before_headers_seconds=30), upstream_first_token_timeout_seconds=0.2
     )
 
     assert finding.status == "fail"
@@ -119,7 +119,7 @@ async def test_an_upstream_that_breaks_off_is_a_failure() -> None:
 
 
 async def test_a_long_answer_is_not_listened_to_for_ever() -> None:
-    reply = streamed(text_events(*["word "] * 5000), between_writes_s=0.001)
+    reply = streamed(text_events(*["word "] * 5000), between_writes_seconds=0.001)
     async with FakeUpstream() as upstream:
         upstream.script(reply)
         (finding,) = await found(Settings(openai_base_url=upstream.base_url))
@@ -133,7 +133,9 @@ async def test_an_answer_that_stalls_is_not_waited_for_for_ever(
 ) -> None:
     monkeypatch.setattr(upstream_check, "LONGEST_SECONDS", 0.3)
     beginning = text_events(*NUMBERS)[:20]
-    finding = await asked(streamed(beginning, between_writes_s=0.005, end="stall"))
+    finding = await asked(
+        streamed(beginning, between_writes_seconds=0.005, end="stall")
+    )
 
     assert finding.status == "ok", "what came did stream"
 

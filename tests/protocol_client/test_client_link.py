@@ -18,10 +18,10 @@ def test_close_codes_are_obeyed(online: Wire, code: CloseCode) -> None:
             assert online.client.phase == "stopped"
             assert online.client.next_timer() is None
         case "back_off":
-            assert online.only(Disconnected).retry_in_s == 1.0
+            assert online.only(Disconnected).retry_in_seconds == 1.0
             assert online.client.next_timer() == online.now + 1.0
         case "reconnect_now":
-            assert online.only(Disconnected).retry_in_s == 0
+            assert online.only(Disconnected).retry_in_seconds == 0
 
 
 def test_a_stop_carries_what_the_server_said_last(wire: Wire) -> None:
@@ -43,10 +43,10 @@ def test_attempts_that_fail_back_off_and_only_a_stable_time_starts_over(
 
     def retry() -> float:
         wire.client.disconnected(None, wire.now)
-        delay_s = wire.only(Disconnected).retry_in_s
+        delay_seconds = wire.only(Disconnected).retry_in_seconds
         wire.advance_to_timer()
         assert wire.client.phase == "connecting"
-        return delay_s
+        return delay_seconds
 
     assert [retry(), retry(), retry()] == [1, 2, 4]
     wire.connect()
@@ -61,7 +61,7 @@ def test_reconnect_now_is_not_a_loop(online: Wire) -> None:
     delays: list[float] = []
     for _ in range(3):
         online.client.disconnected(4601, online.now)
-        delays.append(online.only(Disconnected).retry_in_s)
+        delays.append(online.only(Disconnected).retry_in_seconds)
         online.connect()
         online.events()
     assert delays == [0, 2, 4]
@@ -74,10 +74,10 @@ def test_goaway_sets_a_floor_under_the_jitter(online: Wire, code: int | None) ->
     assert online.client.phase == "online", "what runs may finish"
     online.now += 1
     online.client.disconnected(code, online.now)
-    assert online.only(Disconnected).retry_in_s == 2.0 + 1.0
+    assert online.only(Disconnected).retry_in_seconds == 2.0 + 1.0
     online.connect()
     online.client.disconnected(None, online.now)
-    assert online.events()[-1] == Disconnected(code=None, retry_in_s=2.0)
+    assert online.events()[-1] == Disconnected(code=None, retry_in_seconds=2.0)
 
 
 def test_silence_for_two_and_a_half_heartbeats_is_death(online: Wire) -> None:

@@ -67,7 +67,7 @@ async def check(
             await call(provider)
         failure = refused.value.failure
         assert (failure.code, failure.retryable) == ("upstream_rate_limited", True)
-        assert failure.retry_after_s == 1.0
+        assert failure.retry_after_seconds == 1.0
     if case.answer.status != 200:
         with pytest.raises(UpstreamError) as failed:
             await call(provider)

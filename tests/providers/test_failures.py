@@ -226,8 +226,8 @@ def test_retry_after(headers: dict[str, str], seconds: float | None) -> None:
 
 
 def test_a_final_failure_names_no_time_to_wait() -> None:
-    assert failure_from_status(429, None, 5.0).retry_after_s == 5.0
-    assert failure_from_status(400, None, 5.0).retry_after_s is None
+    assert failure_from_status(429, None, 5.0).retry_after_seconds == 5.0
+    assert failure_from_status(400, None, 5.0).retry_after_seconds is None
 
 
 NAMES = st.sampled_from(

@@ -162,7 +162,7 @@ async def test_nobody_waits_long_for_one_while_there_is_another() -> None:
         code="upstream_rate_limited",
         message="slow down",
         retryable=True,
-        retry_after_s=asks_for,
+        retry_after_seconds=asks_for,
     )
     chain = Chain([[patient]], [[patient], says("hi")])
     began = anyio.current_time()
@@ -176,7 +176,7 @@ async def test_a_wait_that_ends_too_late_is_none() -> None:
         code="upstream_unavailable",
         message="later",
         retryable=True,
-        retry_after_s=SECONDS - 0.1,
+        retry_after_seconds=SECONDS - 0.1,
     )
     chain = Chain([[WRONG]], [[late]])
     began = anyio.current_time()

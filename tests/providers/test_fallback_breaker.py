@@ -52,9 +52,9 @@ async def test_where_all_are_passed_over_it_is_said_when_to_come_again() -> None
     failure = await chain.failure()
     assert chain.asked == asked
     assert (failure.code, failure.retryable) == ("upstream_unavailable", True)
-    assert failure.retry_after_s is not None
+    assert failure.retry_after_seconds is not None
     # The first one failed a little earlier than the second.
-    assert 1.0 < failure.retry_after_s <= 2.0
+    assert 1.0 < failure.retry_after_seconds <= 2.0
 
 
 @pytest.mark.parametrize(

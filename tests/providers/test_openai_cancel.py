@@ -47,8 +47,8 @@ async def check_stops(it: Rig, is_there: Callable[[list[ModelEvent]], bool]) -> 
 @pytest.mark.parametrize(
     "reply",
     [
-        Reply(before_headers_s=60.0),
-        Reply(before_body_s=60.0),
+        Reply(before_headers_seconds=60.0),
+        Reply(before_body_seconds=60.0),
         Reply(end="stall"),
         streamed(text_events("a")[:1], end="stall"),
         streamed([b": ping\n\n"] * 3, end="stall"),
@@ -64,7 +64,7 @@ async def test_while_nothing_is_there_yet(reply: Reply) -> None:
 async def test_while_it_streams() -> None:
     async with rig(pool_size=1) as it:
         pieces = [delta(content="x")] * 2000
-        it.upstream.script(streamed(pieces, between_writes_s=0.001))
+        it.upstream.script(streamed(pieces, between_writes_seconds=0.001))
         await check_stops(it, lambda events: len(events) > 5)
         asked = it.upstream.requests[0]
         assert asked.bytes_written < len(pieces[0]) * 1000
@@ -187,14 +187,14 @@ async def test_an_error_of_the_reader_closes_the_connection() -> None:
 
 
 @pytest.mark.parametrize("write_bytes", [None, 50])
-@pytest.mark.parametrize("before_end_s", [0.0, 0.02])
+@pytest.mark.parametrize("before_end_seconds", [0.0, 0.02])
 async def test_an_answer_read_to_its_end_leaves_its_connection(
-    write_bytes: int | None, before_end_s: float
+    write_bytes: int | None, before_end_seconds: float
 ) -> None:
     reply = Reply(
         body=b"".join(text_events("a", "b")),
         write_bytes=write_bytes,
-        before_end_s=before_end_s,
+        before_end_seconds=before_end_seconds,
     )
     async with rig() as it:
         for _ in range(5):

@@ -192,10 +192,10 @@ async def test_retry_after() -> None:
             Reply(status=503, headers={"retry-after-ms": "1500"})
         )
         until = await it.refusal(Reply(status=503, headers={"Retry-After": date}))
-    assert plain.retry_after_s == 7.0
-    assert milliseconds.retry_after_s == 1.5
-    assert until.retry_after_s is not None
-    assert 3000 < until.retry_after_s <= 3600
+    assert plain.retry_after_seconds == 7.0
+    assert milliseconds.retry_after_seconds == 1.5
+    assert until.retry_after_seconds is not None
+    assert 3000 < until.retry_after_seconds <= 3600
 
 
 @pytest.mark.parametrize(
@@ -259,7 +259,7 @@ async def test_after_an_error_chatter_is_not_waited_for(
 ) -> None:
     monkeypatch.setattr(openai_chat, "_ERROR_SECONDS", 0.2)
     async with rig() as it:
-        reply = streamed([ERROR, *[b": ping\n\n"] * 500], between_writes_s=0.02)
+        reply = streamed([ERROR, *[b": ping\n\n"] * 500], between_writes_seconds=0.02)
         events = await it.call(reply)
     assert outcome(events) == ("", "error")
 

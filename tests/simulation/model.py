@@ -168,7 +168,7 @@ class Model:
         )
         after = chance.choice([None, 1.0, 15.0]) if retryable else None
         return Failure(
-            code=code, message="no", retryable=retryable, retry_after_s=after
+            code=code, message="no", retryable=retryable, retry_after_seconds=after
         )
 
 

@@ -14,7 +14,10 @@ from wsserver.auth.principal import Principal
 from wsserver.engine.model import Failure, Finished, Text
 
 BUSY = Failure(
-    code="upstream_unavailable", message="full", retryable=True, retry_after_s=50.0
+    code="upstream_unavailable",
+    message="full",
+    retryable=True,
+    retry_after_seconds=50.0,
 )
 TOOLS = [Tool(name="weather")]
 

@@ -19,7 +19,10 @@ from wsserver.engine.deadlines import CLOSE_SECONDS
 from wsserver.engine.model import Failure, Reasoning, Text
 
 BUSY = Failure(
-    code="upstream_unavailable", message="full", retryable=True, retry_after_s=50.0
+    code="upstream_unavailable",
+    message="full",
+    retryable=True,
+    retry_after_seconds=50.0,
 )
 TOOLS = [Tool(name="weather")]
 

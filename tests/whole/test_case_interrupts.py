@@ -31,7 +31,7 @@ TWO_CALLS = call_events(
 
 
 def endless(piece: str = "w ", seconds: float = 0.02) -> Reply:
-    return streamed(text_events(*[piece] * 500), between_writes_s=seconds)
+    return streamed(text_events(*[piece] * 500), between_writes_seconds=seconds)
 
 
 def halted(*pieces: str) -> Reply:
@@ -105,7 +105,7 @@ async def test_i06_an_interrupt_in_a_tool_call_poisons_nothing(case: Case) -> No
 async def test_i08_cancel_and_completion_race(case: Case) -> None:
     chance = random.Random(8)
     names = [case.name() for _ in range(10)]
-    case.script(streamed(text_events("one ", "two"), between_writes_s=0.001))
+    case.script(streamed(text_events("one ", "two"), between_writes_seconds=0.001))
     outcomes: list[str] = []
     async with case.client() as client:
         for round_ in range(200):
@@ -259,7 +259,7 @@ async def output_tokens(case: Case) -> float:
 async def test_i19_an_interrupt_touches_no_neighbour(case: Case) -> None:
     names = [case.name() for _ in range(3)]
     pieces = [f"piece {n} of a 日本語 answer; " for n in range(40)]
-    case.script(streamed(text_events(*pieces), between_writes_s=0.01))
+    case.script(streamed(text_events(*pieces), between_writes_seconds=0.01))
     async with case.client() as client:
         turns = [await begin(client, name) for name in names]
         for name, turn in zip(names, turns, strict=True):

@@ -32,7 +32,9 @@ async def test_l01_a_restart_lets_short_answers_end(
 
     def by_length(request: Any) -> Reply:
         pause = 0.05 if "short" in request.json["messages"][-1]["content"] else 10.0
-        return streamed(text_events(*words), between_writes_s=pause, before_body_s=0.0)
+        return streamed(
+            text_events(*words), between_writes_seconds=pause, before_body_seconds=0.0
+        )
 
     upstream.script(by_length)
     copies: dict[str, Copy] = defaultdict(Copy)
@@ -94,7 +96,7 @@ async def test_l05_l06_the_server_is_never_silent_for_long(
     upstream: FakeUpstream, tmp_path: Path
 ) -> None:
     """A middle box that counts data frames only sees them in both directions."""
-    upstream.script(Reply(before_headers_s=60.0))
+    upstream.script(Reply(before_headers_seconds=60.0))
     settings = env(upstream, heartbeat_seconds=0.5, dead_after_seconds=2)
     async with (
         server("--store", "memory", folder=tmp_path, env=settings) as running,
@@ -173,7 +175,7 @@ MALFORMED: dict[str, str] = {
 async def test_l16_a_malformed_frame_ends_nothing(case: Case) -> None:
     name = case.name()
     pieces = [f"{n} " for n in range(60)]
-    case.script(streamed(text_events(*pieces), between_writes_s=0.01))
+    case.script(streamed(text_events(*pieces), between_writes_seconds=0.01))
     async with case.client() as client:
         turn = await begin(client, name)
         for data, code in MALFORMED.items():
@@ -200,7 +202,9 @@ async def test_l16_a_malformed_frame_ends_nothing(case: Case) -> None:
 async def test_l19_time_to_first_token_is_not_that_of_the_role(case: Case) -> None:
     name = case.name()
     events = [delta(role="assistant", content=""), delta(content="now"), delta("stop")]
-    case.script(streamed([*events, DONE], before_body_s=0.05, between_writes_s=0.4))
+    case.script(
+        streamed([*events, DONE], before_body_seconds=0.05, between_writes_seconds=0.4)
+    )
     async with case.client() as client:
         done = await client.done(name, await begin(client, name))
     timing = done["timing"]

@@ -20,7 +20,7 @@ FLOOD = {"model": "demo/long:tokens=40000,tokens_per_second=0"}
 
 async def gaps(case: Case, name: str) -> list[float]:
     """Lets a model say a token each 10 ms; returns when they came, in seconds apart."""
-    case.script(streamed(text_events(*["w "] * 60), between_writes_s=0.01))
+    case.script(streamed(text_events(*["w "] * 60), between_writes_seconds=0.01))
     async with case.client() as client:
         turn = await begin(client, name)
         times: list[float] = []
@@ -50,7 +50,7 @@ async def test_p02_slow_readers_delay_nobody(case: Case) -> None:
 async def test_p04_a_message_that_is_too_large(case: Case) -> None:
     other, name = case.name(), case.name()
     copies: dict[str, Copy] = defaultdict(Copy)
-    case.script(streamed(text_events(*["w "] * 40), between_writes_s=0.01))
+    case.script(streamed(text_events(*["w "] * 40), between_writes_seconds=0.01))
     async with case.client(copies) as client:
         limit = client.welcome["limits"]["frame_bytes"]
         turn = await begin(client, other)
@@ -151,7 +151,7 @@ async def test_p15_as_many_at_once_as_are_allowed(
         "WSSERVER_UPSTREAM_POOL_SIZE": str(count),
         "WSSERVER_MAX_CONVERSATIONS": str(count),
     }
-    upstream.script(streamed(text_events("at last"), before_body_s=4.0))
+    upstream.script(streamed(text_events("at last"), before_body_seconds=4.0))
     async with (
         server("--store", "memory", folder=tmp_path, env=env) as running,
         wire(running.url) as client,
@@ -173,7 +173,7 @@ async def test_p15_as_many_at_once_as_are_allowed(
 async def test_p12_too_many_wait(case: Case) -> None:
     name = case.name()
     case.script(
-        streamed(text_events("w"), before_body_s=0.5), streamed(text_events("w"))
+        streamed(text_events("w"), before_body_seconds=0.5), streamed(text_events("w"))
     )
     async with case.client() as client:
         queued = client.welcome["limits"]["queued"]

@@ -22,7 +22,7 @@ STREAM = [f"token {n} € " for n in range(60)]
 
 
 def stream(seconds: float = 0.01) -> Reply:
-    return streamed(text_events(*STREAM), between_writes_s=seconds)
+    return streamed(text_events(*STREAM), between_writes_seconds=seconds)
 
 
 async def test_r01_resumed_twice_without_waiting(case: Case) -> None:
@@ -228,7 +228,8 @@ async def test_r14_five_conversations_keep_apart(case: Case) -> None:
     def own(request: Any) -> Reply:
         said = request.json["messages"][-1]["content"]
         return streamed(
-            text_events(*[f"{said}-{n} " for n in range(40)]), between_writes_s=0.002
+            text_events(*[f"{said}-{n} " for n in range(40)]),
+            between_writes_seconds=0.002,
         )
 
     case.script(own)

@@ -102,14 +102,14 @@ async def house(folder: Path, open_seconds: float = 30.0) -> AsyncGenerator[Hous
 NO_ANSWER: dict[str, tuple[Reply, str, int]] = {
     "a refusal": (REFUSES, "upstream_auth", 1),
     "a full house": (BUSY, "upstream_unavailable", 3),
-    "no headers": (Reply(before_headers_s=60.0), "upstream_timeout", 1),
+    "no headers": (Reply(before_headers_seconds=60.0), "upstream_timeout", 1),
     "headers and no token": (
         streamed([delta(role="assistant", content="")], end="stall"),
         "upstream_timeout",
         1,
     ),
     "comments and no token": (
-        streamed([b": alive\n\n"] * 600, between_writes_s=0.05),
+        streamed([b": alive\n\n"] * 600, between_writes_seconds=0.05),
         "upstream_timeout",
         1,
     ),
@@ -184,7 +184,9 @@ async def test_one_that_keeps_failing_is_passed_over_until_it_is_well(
 async def test_an_interrupt_closes_the_one_that_took_over(tmp_path: Path) -> None:
     async with house(tmp_path) as a:
         a.large.script(REFUSES)
-        a.small.script(streamed(text_events(*["word "] * 500), between_writes_s=0.02))
+        a.small.script(
+            streamed(text_events(*["word "] * 500), between_writes_seconds=0.02)
+        )
         turn = await a.send()
         await a.client.until(lambda: a.client.copies["c"].texts[turn])
         reply = await a.client.command("interrupt", conversation="c")

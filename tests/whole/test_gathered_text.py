@@ -29,7 +29,7 @@ def whole(parts: list[str]) -> bool:
 async def test_who_asks_gets_whole_characters_and_who_does_not_each_piece(
     running: ServerProcess, upstream: FakeUpstream
 ) -> None:
-    upstream.script(streamed(text_events(*PIECES), between_writes_s=0.012))
+    upstream.script(streamed(text_events(*PIECES), between_writes_seconds=0.012))
     async with wire(running.url) as asks, wire(running.url) as plain:
         await asks.open("c", max_delay_ms=DELAY_MS)
         await plain.open("c")
@@ -51,7 +51,7 @@ async def test_who_asks_gets_whole_characters_and_who_does_not_each_piece(
 async def test_a_client_that_drops_while_text_is_held_gets_each_number_once(
     running: ServerProcess, upstream: FakeUpstream
 ) -> None:
-    upstream.script(streamed(text_events(*PIECES), between_writes_s=0.012))
+    upstream.script(streamed(text_events(*PIECES), between_writes_seconds=0.012))
     async with wire(running.url) as plain:
         await plain.open("c")
         async with wire(running.url) as client:
@@ -77,7 +77,7 @@ async def test_an_interrupt_keeps_exactly_what_was_sent(
     running: ServerProcess, upstream: FakeUpstream
 ) -> None:
     upstream.script(
-        streamed(text_events("Look: ", *FAMILY, "!"), between_writes_s=0.15),
+        streamed(text_events("Look: ", *FAMILY, "!"), between_writes_seconds=0.15),
         streamed(text_events("fine")),
     )
     async with wire(running.url) as client, wire(running.url) as plain:

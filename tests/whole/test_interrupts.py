@@ -16,10 +16,10 @@ from tests.fakes.wire import Wire, wire
 TOOL: dict[str, Any] = {"name": "look", "parameters": {"type": "object"}}
 
 PHASES: dict[str, Callable[[], Reply]] = {
-    "waiting for headers": lambda: Reply(before_headers_s=60.0),
-    "waiting for the first byte": lambda: Reply(before_body_s=60.0),
+    "waiting for headers": lambda: Reply(before_headers_seconds=60.0),
+    "waiting for the first byte": lambda: Reply(before_body_seconds=60.0),
     "waiting for the first token": lambda: streamed(
-        [b": alive\n\n"] * 600, between_writes_s=0.1
+        [b": alive\n\n"] * 600, between_writes_seconds=0.1
     ),
     "retry wait": lambda: Reply(
         body=b'{"error":{"message":"slow down"}}',
@@ -27,7 +27,9 @@ PHASES: dict[str, Callable[[], Reply]] = {
         content_type="application/json",
         headers={"Retry-After": "60"},
     ),
-    "streaming": lambda: streamed(text_events(*["word "] * 500), between_writes_s=0.02),
+    "streaming": lambda: streamed(
+        text_events(*["word "] * 500), between_writes_seconds=0.02
+    ),
 }
 
 
@@ -153,7 +155,8 @@ async def test_a_queued_send_is_taken_back(
     running: ServerProcess, upstream: FakeUpstream
 ) -> None:
     upstream.script(
-        streamed(text_events("one"), before_body_s=0.3), streamed(text_events("three"))
+        streamed(text_events("one"), before_body_seconds=0.3),
+        streamed(text_events("three")),
     )
     async with wire(running.url) as client:
         first = await begin(client, "c")

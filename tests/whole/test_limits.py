@@ -39,7 +39,9 @@ async def test_two_hundred_sends_at_once(
     running: ServerProcess, upstream: FakeUpstream
 ) -> None:
     most_open = 0
-    upstream.script(streamed(text_events("word ", "by ", "word"), before_body_s=0.3))
+    upstream.script(
+        streamed(text_events("word ", "by ", "word"), before_body_seconds=0.3)
+    )
     names = [f"c{number}" for number in range(200)]
     async with AsyncExitStack() as stack:
         clients = [await stack.enter_async_context(wire(running.url)) for _ in "ab"]

@@ -39,7 +39,7 @@ async def test_the_role_chunk_is_no_first_token(
         role = delta(role="assistant", content="")
         rest = b"".join([delta(content="hi"), delta("stop"), usage(7, 1), DONE])
         upstream.script(
-            Reply(body=role + rest, splits=[len(role)], between_writes_s=0.5)
+            Reply(body=role + rest, splits=[len(role)], between_writes_seconds=0.5)
         )
         done = await turn(client)
         assert 500 <= done["timing"]["ttft_ms"] < 2_000
@@ -59,13 +59,13 @@ async def test_an_answer_that_something_gathered_is_seen(
 ) -> None:
     """L-18: an upstream behind a proxy that buffers, and the same without."""
     words = text_events(*["word "] * 40)
-    lump = Reply(body=b"".join(words), before_body_s=0.4)
+    lump = Reply(body=b"".join(words), before_body_seconds=0.4)
     upstream.script(Reply(body=b"data: [DONE]\n\n"), streamed(words), lump)
     name = "wsserver_turns_in_one_lump_total"
     async with wire(running.url) as client:
         await turn(client)
         upstream.script(
-            streamed(words, before_body_s=0.3, between_writes_s=0.005), lump
+            streamed(words, before_body_seconds=0.3, between_writes_seconds=0.005), lump
         )
         await turn(client)
         assert (await scraped(running.http, ended(2))).value(name) == 0
@@ -83,7 +83,7 @@ async def test_what_a_turn_took_is_counted(
 ) -> None:
     upstream.script(
         streamed(call_events({"id": "u", "name": "look", "arguments": "{}"})),
-        streamed(text_events(*["word "] * 21), between_writes_s=0.01),
+        streamed(text_events(*["word "] * 21), between_writes_seconds=0.01),
     )
     async with wire(running.url) as client:
         await client.open("c", config={"tools": [LOOK]}, handles=["look"])
@@ -120,9 +120,9 @@ async def test_what_a_turn_took_is_counted(
 
 
 PHASES: dict[str, Reply] = {
-    "connecting": Reply(before_headers_s=60.0),
-    "waiting_first_token": Reply(before_body_s=60.0),
-    "streaming": streamed(text_events(*["word "] * 500), between_writes_s=0.02),
+    "connecting": Reply(before_headers_seconds=60.0),
+    "waiting_first_token": Reply(before_body_seconds=60.0),
+    "streaming": streamed(text_events(*["word "] * 500), between_writes_seconds=0.02),
     "waiting_tools": streamed(
         call_events({"id": "u", "name": "look", "arguments": "{}"})
     ),

@@ -25,8 +25,10 @@ def answer(*pieces: str, seconds: float = 0.0, ends: bool) -> Reply:
     """An answer that ends after its last piece, or then says nothing more."""
     events = text_events(*pieces)
     if ends:
-        return streamed(events, between_writes_s=seconds)
-    return streamed(events[: 1 + len(pieces)], between_writes_s=seconds, end="stall")
+        return streamed(events, between_writes_seconds=seconds)
+    return streamed(
+        events[: 1 + len(pieces)], between_writes_seconds=seconds, end="stall"
+    )
 
 
 def pieces_by_number(client: Wire, name: str, turn: int) -> dict[int, str]:

@@ -66,7 +66,7 @@ def closing(ending: Ending, tally: Tally, watch: Stopwatch, now: float) -> list[
     actions: list[Action] = [Append(UsageEvent, tally.members())]
     failure = ending.failure
     if failure is not None:
-        wait = failure.retry_after_s
+        wait = failure.retry_after_seconds
         members = {
             "code": failure.code if failure.code in ERRORS else "upstream_error",
             "message": failure.message,

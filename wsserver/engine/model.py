@@ -118,7 +118,7 @@ class Failure(Struct, frozen=True, kw_only=True):
         code: A wire error code of a turn (`upstream_auth`, ...).
         message: The provider's own words where there are some.
         retryable: Whether the same request may succeed later.
-        retry_after_s: The least time to wait before that, in seconds.
+        retry_after_seconds: The least time to wait before that, in seconds.
         upstream_code: The provider's own code, for the operator's log.
         retried: Whether the request was made again as often as it may be.
     """
@@ -126,7 +126,7 @@ class Failure(Struct, frozen=True, kw_only=True):
     code: str
     message: str
     retryable: bool
-    retry_after_s: float | None = None
+    retry_after_seconds: float | None = None
     upstream_code: str | None = None
     retried: bool = False
 

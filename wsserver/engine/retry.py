@@ -54,7 +54,7 @@ def next_attempt(
     """
     if failure.retried or not failure.retryable or attempt >= policy.attempts:
         return None
-    asked = failure.retry_after_s or 0.0
+    asked = failure.retry_after_seconds or 0.0
     if asked > policy.longest_wait_seconds:
         return None
     # The exponent is bounded: 2.0**1024 is no float.

@@ -94,16 +94,18 @@ _LONGEST_WAIT_SECONDS = 86_400.0
 
 
 def failure_from_status(
-    status: int, payload: object, retry_after_s: float | None = None
+    status: int, payload: object, retry_after_seconds: float | None = None
 ) -> Failure:
     """Returns what an HTTP answer that is no 2xx means.
 
     Args:
         status: The HTTP status.
         payload: The body as parsed JSON, as text where it is none, or None.
-        retry_after_s: As `read_retry_after` says.
+        retry_after_seconds: As `read_retry_after` says.
     """
-    return _failure(status, _read(payload), f"HTTP status {status}", retry_after_s)
+    return _failure(
+        status, _read(payload), f"HTTP status {status}", retry_after_seconds
+    )
 
 
 def failure_from_payload(payload: object, otherwise: str) -> Failure:
@@ -143,7 +145,10 @@ def read_retry_after(headers: Mapping[str, str], now: datetime) -> float | None:
 
 
 def _failure(
-    status: int | None, report: _Report, otherwise: str, retry_after_s: float | None
+    status: int | None,
+    report: _Report,
+    otherwise: str,
+    retry_after_seconds: float | None,
 ) -> Failure:
     words = {report.code.lower(), report.kind.lower()}
     if status is None:
@@ -164,7 +169,7 @@ def _failure(
         code=code,
         message=report.message or otherwise,
         retryable=retryable,
-        retry_after_s=retry_after_s if retryable else None,
+        retry_after_seconds=retry_after_seconds if retryable else None,
         upstream_code=report.code or report.kind or None,
     )
 

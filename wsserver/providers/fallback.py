@@ -231,7 +231,7 @@ class _Chain:
                 code="upstream_unavailable",
                 message="All upstreams of this model have failed too often to be asked.",
                 retryable=True,
-                retry_after_s=min(c.breaker.wait(now) for c in self._candidates),
+                retry_after_seconds=min(c.breaker.wait(now) for c in self._candidates),
                 retried=True,
             )
         return structs.replace(

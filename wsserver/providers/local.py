@@ -166,7 +166,7 @@ class LocalServer(anyio.AsyncContextManagerMixin):
             steady = anyio.current_time() - started_at >= _STEADY_SECONDS
             failures = 1 if steady else failures + 1
             delay = restart_delay_seconds(failures)
-            log.warning("local model ended", reason=reason, restart_in_s=delay)
+            log.warning("local model ended", reason=reason, restart_in_seconds=delay)
             await anyio.sleep(delay)
             self.restarts += 1
 

@@ -228,8 +228,8 @@ async def _refusal_of(answer: Answer, body: UpstreamBody) -> Failure:
         name.decode("latin-1").lower(): value.decode("latin-1")
         for name, value in answer.headers
     }
-    retry_after_s = read_retry_after(headers, datetime.now(UTC))
-    return failure_from_status(answer.status, payload, retry_after_s)
+    retry_after_seconds = read_retry_after(headers, datetime.now(UTC))
+    return failure_from_status(answer.status, payload, retry_after_seconds)
 
 
 def _failure_of(error: Exception, *, connecting: bool) -> Failure:

@@ -159,7 +159,10 @@ class McpServer:
             delay = delay_seconds(failures)
             tell = log.warning if why != last else log.debug
             tell(
-                "mcp_server_lost", server=self.settings.name, why=why, again_in_s=delay
+                "mcp_server_lost",
+                server=self.settings.name,
+                why=why,
+                again_in_seconds=delay,
             )
             last = why
             await anyio.sleep(delay)

@@ -61,7 +61,7 @@ def test_a_long_run_has_no_more_buckets() -> None:
         bucket.users = max(bucket.users, second % 7)
         bucket.statuses["completed"] = bucket.statuses.get("completed", 0) + 1
         bucket.ttft_ms.append(1.0)
-    assert series.width_s == 8
+    assert series.width_seconds == 8
     assert len(series.buckets) == 125
     assert {bucket.tokens for bucket in series.buckets} == {16}
     assert {bucket.users for bucket in series.buckets} == {6}
@@ -73,12 +73,17 @@ def test_series_of_two_processes_lie_on_each_other() -> None:
     short = Series(
         buckets=[Bucket(users=1, tokens=5, statuses={"failed": 1}, errors=2)]
     )
-    long = Series(width_s=2, buckets=[Bucket(users=2), Bucket(users=3, ttft_ms=[4.0])])
+    long = Series(
+        width_seconds=2, buckets=[Bucket(users=2), Bucket(users=3, ttft_ms=[4.0])]
+    )
     short.add(long)
-    assert (short.width_s, [bucket.users for bucket in short.buckets]) == (2, [3, 3])
+    assert (short.width_seconds, [bucket.users for bucket in short.buckets]) == (
+        2,
+        [3, 3],
+    )
     assert short.buckets[0].statuses == {"failed": 1}
     assert (short.buckets[0].errors, short.buckets[1].ttft_ms) == (2, [4.0])
-    wide = Series(width_s=2, buckets=[Bucket(users=4)])
+    wide = Series(width_seconds=2, buckets=[Bucket(users=4)])
     wide.add(Series(buckets=[Bucket(users=1), Bucket(users=3)]))
     assert [bucket.users for bucket in wide.buckets] == [7], "at the same time"
 

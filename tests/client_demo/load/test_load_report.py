@@ -187,7 +187,13 @@ def test_progress_shows_what_is_new_since_the_last_second() -> None:
                 counters = {"tokens": 100 * second, "errors.busy": 1}
                 progress.tick(
                     process,
-                    Tick(at_s=second, users=4, counters=counters, ttft=ttft, cpu=50.0),
+                    Tick(
+                        at_seconds=second,
+                        users=4,
+                        counters=counters,
+                        ttft=ttft,
+                        cpu=50.0,
+                    ),
                 )
     table = progress.table()
     plain = Console(file=io.StringIO(), width=120, color_system=None)

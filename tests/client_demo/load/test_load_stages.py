@@ -9,7 +9,13 @@ from hypothesis import strategies as st
 
 from client_demo.load.durations import Exponential, Normal, Uniform, draw
 from client_demo.load.scenario import Group, Stage
-from client_demo.load.stages import arrivals, due_s, group_of, length_s, most_users
+from client_demo.load.stages import (
+    arrivals,
+    due_seconds,
+    group_of,
+    length_seconds,
+    most_users,
+)
 from client_demo.load.steps import OpenStep
 
 RAMPS = [
@@ -18,25 +24,30 @@ RAMPS = [
 
 
 def test_users_come_evenly_and_go_evenly() -> None:
-    assert [due_s(RAMPS, user, 0.0) for user in (0, 9, 19)] == [0.5, 5.0, 10.0]
-    assert due_s(RAMPS, 3, 12.0) == 12.0, "at it already"
-    assert due_s(RAMPS, 9, 19.9) == 19.9
-    assert due_s(RAMPS, 9, 20.1) is None, "half of them have gone"
-    assert due_s(RAMPS, 0, 25.1) is None
-    assert due_s(RAMPS, 20, 0.0) is None
-    assert (length_s(RAMPS), most_users(RAMPS)) == (25, 20)
+    assert [due_seconds(RAMPS, user, 0.0) for user in (0, 9, 19)] == [0.5, 5.0, 10.0]
+    assert due_seconds(RAMPS, 3, 12.0) == 12.0, "at it already"
+    assert due_seconds(RAMPS, 9, 19.9) == 19.9
+    assert due_seconds(RAMPS, 9, 20.1) is None, "half of them have gone"
+    assert due_seconds(RAMPS, 0, 25.1) is None
+    assert due_seconds(RAMPS, 20, 0.0) is None
+    assert (length_seconds(RAMPS), most_users(RAMPS)) == (25, 20)
 
 
 def test_who_went_may_be_wanted_again() -> None:
     again = [*RAMPS, Stage(seconds=10, users=10)]
-    assert due_s(again, 4, 24.0) == pytest.approx(30.0)
+    assert due_seconds(again, 4, 24.0) == pytest.approx(30.0)
 
 
 def test_a_stage_of_no_time_brings_all_at_once() -> None:
     stages = [Stage(seconds=0, users=3), Stage(seconds=2, users=3)]
-    assert [due_s(stages, user, 0.0) for user in range(4)] == [0.0, 0.0, 0.0, None]
-    assert due_s(stages, 2, 1.0) == 1.0
-    assert due_s([stages[0]], 2, 0.5) is None
+    assert [due_seconds(stages, user, 0.0) for user in range(4)] == [
+        0.0,
+        0.0,
+        0.0,
+        None,
+    ]
+    assert due_seconds(stages, 2, 1.0) == 1.0
+    assert due_seconds([stages[0]], 2, 0.5) is None
 
 
 def rates(*pairs: tuple[float, float]) -> list[Stage]:

@@ -13,10 +13,10 @@ from tests.client_demo.load.log import event, turn
 class Rig:
     """A watch on the send `m1`, at time 100."""
 
-    def __init__(self, *, late_s: float = 0.0, measured: bool = True) -> None:
+    def __init__(self, *, late_seconds: float = 0.0, measured: bool = True) -> None:
         self.tally = Tally(lambda: 0.0)
         self.watch = TurnWatch(
-            "m1", self.tally, sent_at=100.0, late_s=late_s, measured=measured,
+            "m1", self.tally, sent_at=100.0, late_seconds=late_seconds, measured=measured,
             prompt=Prompt(name="p", text="x"),
         )  # fmt: skip
 
@@ -54,7 +54,7 @@ def test_a_turn_has_its_times() -> None:
 
 
 def test_times_count_from_when_the_send_was_due() -> None:
-    rig = Rig(late_s=2.0)
+    rig = Rig(late_seconds=2.0)
     rig.take(EVENTS, *TIMES)
     assert rig.ms("ttft") == near(1, 2500, 2500)
     assert rig.ms("turn") == near(1, 3000, 3000)
