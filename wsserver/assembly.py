@@ -55,11 +55,11 @@ def conversation_limits(settings: Settings) -> ConversationLimits:
         detach_grace_seconds=settings.detach_grace_seconds,
         turn=TurnLimits(
             patience=Patience(
-                turn=settings.turn_timeout_seconds,
-                first_token=settings.upstream_first_token_timeout_seconds,
-                idle=settings.upstream_idle_timeout_seconds,
+                turn_seconds=settings.turn_timeout_seconds,
+                first_token_seconds=settings.upstream_first_token_timeout_seconds,
+                idle_seconds=settings.upstream_idle_timeout_seconds,
             ),
-            tool_times=ToolTimes(default=settings.tool_timeout_seconds),
+            tool_times=ToolTimes(default_seconds=settings.tool_timeout_seconds),
             turn_bytes=settings.max_turn_bytes,
             rounds=settings.max_tool_rounds,
             calls=settings.max_pending_tools,

@@ -4,7 +4,7 @@ import pytest
 
 from wsserver.engine.deadlines import NEVER, Deadlines, Patience
 
-PATIENCE = Patience(turn=100.0, first_token=20.0, idle=5.0)
+PATIENCE = Patience(turn_seconds=100.0, first_token_seconds=20.0, idle_seconds=5.0)
 
 
 def made() -> Deadlines:

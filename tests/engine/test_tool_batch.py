@@ -133,7 +133,7 @@ def test_how_long_a_call_may_take(members: dict[str, Any], seconds: float) -> No
 
 
 def test_progress_extends_up_to_the_ceiling_and_never_shortens() -> None:
-    made = asked(times=ToolTimes(default=10.0, ceiling=25.0))
+    made = asked(times=ToolTimes(default_seconds=10.0, ceiling_seconds=25.0))
     assert made.deadline() == 10.0
     assert made.progress(call_id(), 4.0)
     assert made.deadline() == 14.0

@@ -284,7 +284,7 @@ def test_comments_of_the_upstream_put_silence_off() -> None:
 
 
 def test_a_stream_that_goes_on_is_not_stalled() -> None:
-    turn = machine(limits=TurnLimits(patience=Patience(idle=2.0)))
+    turn = machine(limits=TurnLimits(patience=Patience(idle_seconds=2.0)))
     connecting(turn)
     for now in range(50):
         turn.feed([Text("a")], float(now))

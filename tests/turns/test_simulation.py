@@ -41,7 +41,9 @@ LIMITS = ConversationLimits(
     queued=3,
     detach_grace_seconds=15.0,
     turn=TurnLimits(
-        patience=Patience(turn=120.0, first_token=20.0, idle=10.0),
+        patience=Patience(
+            turn_seconds=120.0, first_token_seconds=20.0, idle_seconds=10.0
+        ),
         turn_bytes=3_000,
         rounds=4,
         calls=8,

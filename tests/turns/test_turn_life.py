@@ -151,7 +151,7 @@ async def test_a_provider_that_cancels_itself_ends_the_turn_as_internal() -> Non
 async def test_silence_has_an_end(
     script: Any, status: str, reason: str | None, code: str | None
 ) -> None:
-    patience = Patience(first_token=0.05, idle=0.05)
+    patience = Patience(first_token_seconds=0.05, idle_seconds=0.05)
     limits = ConversationLimits(turn=TurnLimits(patience=patience))
     provider = ScriptedProvider(script)
     async with rig(provider, limits=limits) as r:
@@ -166,7 +166,7 @@ async def test_silence_has_an_end(
 
 
 async def test_an_empty_batch_is_a_sign_of_life_but_no_token() -> None:
-    patience = Patience(first_token=0.2, idle=0.2)
+    patience = Patience(first_token_seconds=0.2, idle_seconds=0.2)
     limits = ConversationLimits(turn=TurnLimits(patience=patience))
     alive: list[Any] = [step for _ in range(6) for step in (0.1, [])]
     provider = ScriptedProvider([*alive[1:], *says("late")])
@@ -180,7 +180,7 @@ async def test_an_empty_batch_is_a_sign_of_life_but_no_token() -> None:
 
 
 async def test_the_whole_turn_has_an_end() -> None:
-    patience = Patience(turn=0.3, idle=0.2)
+    patience = Patience(turn_seconds=0.3, idle_seconds=0.2)
     limits = ConversationLimits(turn=TurnLimits(patience=patience))
     drops: list[Any] = [step for _ in range(99) for step in ([Text("a")], 0.02)]
     async with rig(ScriptedProvider(drops), limits=limits) as r:

@@ -24,18 +24,18 @@ Due = Literal[
 
 
 class Patience(Struct, frozen=True, kw_only=True):
-    """How long a turn waits, in seconds.
+    """How long a turn waits.
 
     Attributes:
-        turn: From its start to its end, but for the time that it waits for tools:
+        turn_seconds: From its start to its end, but for the time that it waits for tools:
             calls have deadlines of their own, up to a day for a person's approval.
-        first_token: From a request to its first token.
-        idle: Silence of a stream that has begun.
+        first_token_seconds: From a request to its first token.
+        idle_seconds: Silence of a stream that has begun.
     """
 
-    turn: float = 600.0
-    first_token: float = 60.0
-    idle: float = 30.0
+    turn_seconds: float = 600.0
+    first_token_seconds: float = 60.0
+    idle_seconds: float = 30.0
 
 
 class Deadlines:
@@ -55,7 +55,7 @@ class Deadlines:
         self.called_at = self.active_at = self.retry_at = now
         self.abandon_at = self.close_by = NEVER
         self._patience = patience
-        self._ends_at = now + patience.turn
+        self._ends_at = now + patience.turn_seconds
         self._tools_since = now
         self._waiting_at = now + WAITING_EVERY_SECONDS
 
@@ -102,7 +102,7 @@ class Deadlines:
             case "connecting" | "waiting_first_token":
                 return [abandoned, timeout, ("silent", self._silent_at()), waiting]
             case "streaming":
-                idle_at = self.active_at + self._patience.idle
+                idle_at = self.active_at + self._patience.idle_seconds
                 return [abandoned, timeout, ("upstream_stalled", idle_at)]
             case "retry_wait":
                 return [abandoned, timeout, ("retry", self.retry_at), waiting]
@@ -115,7 +115,7 @@ class Deadlines:
 
     def _silent_at(self) -> float:
         """When a first token is overdue; comments of the upstream put it off."""
-        at = self.called_at + self._patience.first_token
+        at = self.called_at + self._patience.first_token_seconds
         if self.active_at > self.called_at:
-            at = max(at, self.active_at + self._patience.idle)
+            at = max(at, self.active_at + self._patience.idle_seconds)
         return at

@@ -29,10 +29,10 @@ _encode = msgspec.json.Encoder(order="sorted").encode
 
 
 class ToolTimes(Struct, frozen=True, kw_only=True):
-    """How long calls may take, in seconds."""
+    """How long calls may take."""
 
-    default: float = 120.0
-    ceiling: float = 86_400.0
+    default_seconds: float = 120.0
+    ceiling_seconds: float = 86_400.0
 
 
 class OpenCall(Struct, kw_only=True):
@@ -40,18 +40,18 @@ class OpenCall(Struct, kw_only=True):
 
     Attributes:
         arguments: The JSON text as the model wrote it.
-        patience: How long from a sign of life to the deadline, in seconds.
-        deadline: On the turn's monotonic clock.
-        ceiling: What no progress moves the deadline beyond.
+        patience_seconds: How long from a sign of life to the deadline.
+        deadline_at: On the turn's monotonic clock.
+        ceiling_at: What no progress moves the deadline beyond.
         asked: How often a connection was asked to run it.
     """
 
     call: str
     name: str
     arguments: Raw
-    patience: float
-    deadline: float
-    ceiling: float
+    patience_seconds: float
+    deadline_at: float
+    ceiling_at: float
     asked: int = 0
 
 
@@ -117,7 +117,7 @@ class Batch:
                 "arguments": opened.arguments,
                 "batch": self._number,
                 "index": index,
-                "deadline_at": timestamp(wall + opened.deadline - now),
+                "deadline_at": timestamp(wall + opened.deadline_at - now),
                 "upstream_id": call.upstream_id,
             }
             actions.append(Append(ToolCallEvent, members))
@@ -152,8 +152,8 @@ class Batch:
         """Extends an open call's deadline up to its ceiling; never shortens it."""
         found = self.open.get(call)
         if found is not None:
-            wanted = min(now + found.patience, found.ceiling)
-            found.deadline = max(found.deadline, wanted)
+            wanted = min(now + found.patience_seconds, found.ceiling_at)
+            found.deadline_at = max(found.deadline_at, wanted)
         return found is not None
 
     def deliver(self, call: str, now: float) -> Delivery | None:
@@ -166,18 +166,18 @@ class Batch:
             return None
         if found.asked:
             least = now + LEAST_AFTER_REDELIVERY_SECONDS
-            found.deadline = max(found.deadline, least)
+            found.deadline_at = max(found.deadline_at, least)
         found.asked += 1
         return Delivery(
             name=found.name,
             arguments=found.arguments,
-            left_ms=max(0, int((found.deadline - now) * 1000)),
+            left_ms=max(0, int((found.deadline_at - now) * 1000)),
             again=found.asked > 1,
         )
 
     def expire(self, now: float) -> list[Action]:
         """Settles the calls whose deadline has passed."""
-        late = [name for name, call in self.open.items() if call.deadline <= now]
+        late = [name for name, call in self.open.items() if call.deadline_at <= now]
         return self._settle_all(late, "timeout", "The tool did not answer in time.")
 
     def cancel(self) -> list[Action]:
@@ -187,7 +187,7 @@ class Batch:
 
     def deadline(self) -> float:
         """Returns the earliest deadline of an open call, infinity for none."""
-        return min([call.deadline for call in self.open.values()], default=NEVER)
+        return min([call.deadline_at for call in self.open.values()], default=NEVER)
 
     def _settle_all(
         self, calls: list[str], status: ToolStatus, note: str
@@ -200,18 +200,18 @@ class Batch:
     def _open(self, name: str, call: Call, tool: Tool, now: float) -> OpenCall:
         match tool.timeout_s:
             case None:
-                patience = self._times.ceiling
+                patience = self._times.ceiling_seconds
             case float() | int():
-                patience = min(tool.timeout_s, self._times.ceiling)
+                patience = min(tool.timeout_s, self._times.ceiling_seconds)
             case _:
-                patience = self._times.default
+                patience = self._times.default_seconds
         opened = OpenCall(
             call=name,
             name=call.name,
             arguments=Raw(call.arguments.strip().encode()),
-            patience=patience,
-            deadline=now + patience,
-            ceiling=now + self._times.ceiling,
+            patience_seconds=patience,
+            deadline_at=now + patience,
+            ceiling_at=now + self._times.ceiling_seconds,
         )
         self.open[name] = opened
         return opened

@@ -38,7 +38,7 @@ class Target(Struct, frozen=True, kw_only=True):
         if self.first_token_seconds is None:
             return limits
         patience = structs.replace(
-            limits.patience, first_token=self.first_token_seconds
+            limits.patience, first_token_seconds=self.first_token_seconds
         )
         return structs.replace(limits, patience=patience)
 
