@@ -153,9 +153,9 @@ class Driver:
 
     def progress(self) -> None:
         for call in self.turn.tools.open.values():
-            before = call.deadline
+            before = call.deadline_at
             assert self.turn.tools.progress(call.call, self.now)
-            assert before <= call.deadline <= max(before, call.ceiling)
+            assert before <= call.deadline_at <= max(before, call.ceiling_at)
 
     def deliver(self) -> None:
         for call in self.turn.tools.open:

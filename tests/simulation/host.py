@@ -45,7 +45,7 @@ SETTINGS = ConnectionSettings(
     heartbeat_seconds=HEARTBEAT_SECONDS,
 )
 LIMITS = ConversationLimits(
-    active_turns=64, turn=TurnLimits(tool_times=ToolTimes(default=20.0))
+    active_turns=64, turn=TurnLimits(tool_times=ToolTimes(default_seconds=20.0))
 )
 
 

@@ -243,7 +243,9 @@ async def test_t05_progress_puts_the_deadline_off() -> None:
 
 
 async def test_a_client_can_neither_answer_nor_prolong_a_servers_call() -> None:
-    limits = ConversationLimits(turn=TurnLimits(tool_times=ToolTimes(default=1.0)))
+    limits = ConversationLimits(
+        turn=TurnLimits(tool_times=ToolTimes(default_seconds=1.0))
+    )
     provider = ScriptedProvider(calling("slow"), says("ok"))
     async with rig(provider, limits=limits) as r:
         tools = FakeTools(slow=hangs)
