@@ -19,12 +19,19 @@ from urllib.parse import urlsplit
 
 import anyio
 import anyio.to_thread
-import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
-from wsserver.engine.model import Failure, ModelEvent, ModelRequest, UpstreamError
+from wsserver.engine.model import (
+    Failure,
+    Finished,
+    ModelEvent,
+    ModelRequest,
+    UpstreamError,
+)
 from wsserver.providers.chat_decoder import ChatDecoder
 from wsserver.providers.chat_request import request_members
+from wsserver.providers.unpacking import UnreadableError
 
 if TYPE_CHECKING:
     import openai
@@ -164,7 +171,7 @@ class OpenAIChat:
         if not key or key not in failure.message:
             return error
         message = failure.message.replace(key, "***")
-        return UpstreamError(msgspec.structs.replace(failure, message=message))
+        return UpstreamError(replace(failure, message=message))
 
 
 class _Batches:
@@ -184,16 +191,25 @@ class _Batches:
     async def pump(self, sink: Callable[[Sequence[ModelEvent]], None]) -> None:
         """Gives each batch to `sink` where it arrives; returns after the last."""
         decoder, self._sink = self._decoder, sink
-        aborted = False
         try:
             await self._body.pump(self._take)
-        except OSError:
-            aborted = True
-        if decoder.failed and not aborted:
+        except OSError as fault:
+            if not decoder.finished:
+                sink(self._broken_off(fault))
+            return
+        if decoder.failed:
             async for batch in self:  # More may be said of the error, for a while.
                 sink(batch)
         elif not decoder.finished:
-            sink(decoder.close(aborted=aborted))
+            sink(decoder.close())
+
+    def _broken_off(self, fault: OSError) -> list[ModelEvent]:
+        """Ends an answer that can't be read to its end."""
+        *events, end = self._decoder.close(aborted=True)
+        assert isinstance(end, Finished), "it is the last event of every answer"
+        if isinstance(fault, UnreadableError) and end.reason == "incomplete":
+            end = replace(end, reason="error", failure=fault.failure)
+        return [*events, end]
 
     def _take(self, data: bytes) -> None:
         assert self._sink is not None, "it pumps"
@@ -212,8 +228,8 @@ class _Batches:
             raise StopAsyncIteration
         try:
             data = await (self._body.read() if not decoder.failed else self._rest())
-        except OSError:
-            return decoder.close(aborted=True)
+        except OSError as fault:
+            return self._broken_off(fault)
         return decoder.feed(data) if data else decoder.close()
 
     async def drain(self) -> None:

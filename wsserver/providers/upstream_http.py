@@ -12,7 +12,6 @@ thread.
 
 import socket
 import ssl
-import zlib
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 from typing import Final
@@ -23,6 +22,7 @@ import httpx2
 from wsserver.engine.model import Failure, UpstreamError
 from wsserver.providers.exact_json import read_json
 from wsserver.providers.failures import failure_from_status, read_retry_after
+from wsserver.providers.unpacking import ENCODINGS, Unpacker
 from wsserver.providers.upstream_connection import Answer, Sink, UpstreamConnection
 from wsserver.providers.upstream_pool import ProxyRefusedError, UpstreamPool
 
@@ -30,11 +30,7 @@ from wsserver.providers.upstream_pool import ProxyRefusedError, UpstreamPool
 _MAX_ERROR_BYTES: Final = 64 * 1024
 _ERROR_BODY_SECONDS: Final = 5.0
 
-# What one read may unpack to: far more than any text that was packed.
-_MAX_UNPACKED_BYTES: Final = 16 * 1024 * 1024
-
-_ZLIB_ENCODINGS: Final = frozenset({b"gzip", b"x-gzip", b"deflate"})
-_KNOWN_ENCODINGS: Final = _ZLIB_ENCODINGS | {b"", b"identity"}
+_KNOWN_ENCODINGS: Final = ENCODINGS | {b"", b"identity"}
 
 _EXTENSION: Final = "wsserver.body"
 
@@ -49,9 +45,9 @@ class UpstreamBody(httpx2.AsyncByteStream):
         self._answer = answer
         self._pool = pool
         self._closed = False
-        packed = _encoding(answer) in _ZLIB_ENCODINGS
+        encoding = _encoding(answer)
         # None was asked for, but some gateways compress nonetheless.
-        self._unpack = zlib.decompressobj(zlib.MAX_WBITS | 32) if packed else None
+        self._unpacker = Unpacker(encoding) if encoding in ENCODINGS else None
 
     @property
     def content_type(self) -> str | None:
@@ -63,12 +59,14 @@ class UpstreamBody(httpx2.AsyncByteStream):
         """Gives the whole body to `sink` as it arrives; see `UpstreamConnection`.
 
         Raises:
+            UnreadableError: It is compressed badly.
             OSError: The connection broke. What came before is given first.
         """
-        if self._unpack is None:
+        unpacker = self._unpacker
+        if unpacker is None:
             await self._connection.pump(sink)
         else:
-            await self._connection.pump(lambda data: sink(self._unpacked(data)))
+            await self._connection.pump(lambda data: sink(unpacker.feed(data)))
 
     def stop_pump(self) -> None:
         """Lets `pump` return although the body goes on."""
@@ -78,30 +76,15 @@ class UpstreamBody(httpx2.AsyncByteStream):
         """Returns what has come since the last read; b"" at the proper end.
 
         Raises:
+            UnreadableError: It is compressed badly.
             OSError: The connection broke. What came before is returned first.
         """
         while data := await self._connection.read():
-            if self._unpack is None:
+            if self._unpacker is None:
                 return data
-            if unpacked := self._unpacked(data):
+            if unpacked := self._unpacker.feed(data):
                 return unpacked
         return b""
-
-    def _unpacked(self, data: bytes) -> bytes:
-        assert self._unpack is not None, "only of a compressed body"
-        unpacked = bytearray()
-        try:
-            while data:
-                room = _MAX_UNPACKED_BYTES - len(unpacked)
-                unpacked += self._unpack.decompress(data, max(room, 1))
-                if self._unpack.unconsumed_tail:
-                    raise ConnectionError("the answer unpacks to far too much")
-                data = self._unpack.unused_data
-                if data:  # Another member follows.
-                    self._unpack = zlib.decompressobj(zlib.MAX_WBITS | 32)
-        except zlib.error as error:
-            raise ConnectionError("the answer is compressed badly") from error
-        return bytes(unpacked)
 
     def close(self) -> None:
         """Closes the connection at once, unless the answer was read to its end."""
