@@ -73,10 +73,15 @@ def test_an_error_without_the_name_is_no_whole_answer(payload: dict[str, Any]) -
     assert decoded.said == ("", "error")
     assert decoded.end.failure is not None
     assert decoded.end.failure.message == "slow down"
-    # Beside an answer it may be a notice; an end without mark speaks for itself.
+    # Beside an answer that is whole it may be a notice.
     assert decode(event(payload) + delta(content="a") + DONE).said == ("a", "stop")
     assert decode(event(payload) + finish("stop") + DONE).said == ("", "stop")
-    assert decode(role + event(payload)).said == ("", "incomplete")
+    assert decode(event(payload) + finish("new")).said == ("", "incomplete")
+    assert decode(role + event(payload)).said == ("", "error")
+    # Where one with a name of its own ends the answer that is why.
+    named = payload.keys() & {"code", "__type"}
+    broken = decode(delta(content="a") + event(payload)).said
+    assert broken == ("a", "error" if named else "incomplete")
 
 
 def test_usage_and_ids_in_a_member_of_ones_own() -> None:

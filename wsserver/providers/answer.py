@@ -95,8 +95,9 @@ class Answer:
         fragments, calls = self._calls.finish()
         out.extend(fragments)
         reason = settle(self._word, is_done=is_done, has_calls=bool(calls))
-        if not (said or self._word) and is_done and self._complaint:
-            self.fail(self._complaint)
+        complaint = None if self._word else self._complaint
+        if complaint and not (said and (is_done or not complaint.upstream_code)):
+            self.fail(complaint)
         elif reason == "stop" and self._foreign and not said:
             self.fail(
                 Failure(

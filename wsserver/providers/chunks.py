@@ -5,7 +5,7 @@ left for `lenient`, which reads every shape. Members typed None are there to be
 refused when they hold anything.
 """
 
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import msgspec
 from msgspec import Struct
@@ -53,6 +53,12 @@ class Choice(Struct, gc=False):
     error: None = None
 
 
+class BaseResponse(Struct, gc=False):
+    """How it went, where nothing went wrong (MiniMax)."""
+
+    status_code: Literal[0]
+
+
 class Chunk(Struct, gc=False):
     """One event of the stream."""
 
@@ -61,6 +67,10 @@ class Chunk(Struct, gc=False):
     error: None = None
     error_message: None = None
     error_type: None = None
+    error_code: Literal[0] | None = None
+    errors: None = None
+    header: None = None
+    base_resp: BaseResponse | None = None
     x_groq: None = None
 
 

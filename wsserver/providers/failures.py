@@ -3,7 +3,7 @@
 Pure: error payloads, HTTP statuses and headers in, a `Failure` out. Whether a fault
 is final follows one rule: 4xx other than 408, 409 and 429 are, and so is a spent
 quota; whatever the upstream says of a request that is too long or was filtered out
-goes before that.
+goes before that. Where in a payload a vendor says what is for `reports`.
 """
 
 import re
@@ -11,18 +11,16 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from math import isfinite
-from typing import Any, Final
+from typing import Final
 
-from msgspec import Struct
+from msgspec.structs import replace
 
 from wsserver.engine.model import Failure
-from wsserver.providers.exact_json import is_array, is_object, write_json
+from wsserver.providers.reports import Report, read_report
 from wsserver.providers.surrogates import clean
 
 # Enough for the longest explanation seen; a stack trace is cut.
 MAX_MESSAGE_CHARS: Final = 2000
-
-_MAX_CODE_CHARS: Final = 128
 
 _TOO_LONG: Final = re.compile(
     r"""
@@ -48,9 +46,6 @@ _FILTERED_WORDS: Final = frozenset(
     }
 )
 _QUOTA_WORDS: Final = frozenset({"insufficient_quota"})
-
-_MESSAGE_MEMBERS: Final = ("message", "error_message", "detail", "msg", "error")
-_CODE_MEMBERS: Final = ("code", "error_code", "status", "status_code")
 
 # (code on the wire, whether the same request may succeed later)
 _BY_STATUS: Final = {
@@ -79,15 +74,6 @@ _BY_WORD: Final = (
     (("authentication", "permission", "api_key", "unauthorized", "forbidden"), 401),
     (("invalid_request", "badrequest", "bad_request", "not_found", "notfound"), 400),
 )
-
-
-class _Report(Struct, frozen=True, kw_only=True):
-    """What an error payload says; "" and None where it does not."""
-
-    message: str
-    code: str
-    kind: str
-    status: int | None
 
 
 _LONGEST_WAIT_SECONDS = 86_400.0
@@ -146,7 +132,7 @@ def read_retry_after(headers: Mapping[str, str], now: datetime) -> float | None:
 
 def _failure(
     status: int | None,
-    report: _Report,
+    report: Report,
     otherwise: str,
     retry_after_seconds: float | None,
 ) -> Failure:
@@ -181,65 +167,11 @@ def _status_of(words: set[str]) -> int | None:
     return None
 
 
-def _read(payload: object) -> _Report:
-    """Finds message, code and kind: in `error`, beside it, or in vendors' own."""
-    if is_array(payload) and payload:
-        payload = payload[0]
-    if not is_object(payload):
-        text = _without_markup(payload) if isinstance(payload, str) else ""
-        return _Report(message=_bounded(text), code="", kind="", status=None)
-    outer: Mapping[str, Any] = payload
-    inner: Mapping[str, Any] = outer
-    error = outer.get("error") or outer.get("errors")
-    if is_array(error) and error:
-        error = error[0]
-    if is_object(error):
-        inner = error
-    elif isinstance(error, str) and error:
-        inner = {"message": error, **outer}
-    beside = {} if inner is outer else {**outer, "error": None}
-    message = next(
-        (
-            text
-            for name in _MESSAGE_MEMBERS
-            for source in (inner, beside)
-            if (text := _text(source.get(name)))
-        ),
-        "",
-    )
-    codes = [
-        value
-        for source in (inner, beside)
-        for name in _CODE_MEMBERS
-        if isinstance(value := source.get(name), str | int) and value != ""
-    ]
-    numbers = [number for value in codes if (number := _http_status(value))]
-    named = [value for value in codes if isinstance(value, str) and not _digits(value)]
-    kinds = [inner.get("type"), inner.get("error_type"), outer.get("error_type")]
-    kind = next((value for value in kinds if isinstance(value, str) and value), "")
-    code = named[0] if named else ""
-    if codes and not code and not kind:
-        code = str(codes[0])
-    return _Report(
-        message=_bounded(message),
-        code=clean(code)[:_MAX_CODE_CHARS],
-        kind=clean(kind)[:_MAX_CODE_CHARS],
-        status=numbers[0] if numbers else None,
-    )
-
-
-def _text(value: object) -> str:
-    if isinstance(value, str):
-        return value
-    if not value or not (is_object(value) or is_array(value)):
-        return ""
-    if is_object(value) and "role" in value:
-        return ""  # What a model said in another API's format is no reason.
-    # FastAPI puts a list of what is wrong here, some vendors an object.
-    try:
-        return write_json(value)
-    except ValueError:
-        return ""
+def _read(payload: object) -> Report:
+    if isinstance(payload, str):
+        payload = _without_markup(payload)
+    report = read_report(payload)
+    return replace(report, message=_bounded(report.message))
 
 
 def _without_markup(text: str) -> str:
@@ -248,16 +180,6 @@ def _without_markup(text: str) -> str:
         return text
     title = _TITLE.search(text)
     return title[1] if title else ""
-
-
-def _http_status(value: object) -> int | None:
-    if isinstance(value, str) and _digits(value):
-        value = int(value)
-    return value if type(value) is int and 400 <= value <= 599 else None
-
-
-def _digits(value: str) -> bool:
-    return value.isascii() and value.isdigit() and len(value) <= 4
 
 
 def _bounded(message: str) -> str:

@@ -14,6 +14,7 @@ from wsserver.engine.model import Failure, Reasoning, Refusal, Text, Usage
 from wsserver.providers.channel import Kind
 from wsserver.providers.exact_json import is_array, is_object, write_json
 from wsserver.providers.failures import failure_from_payload
+from wsserver.providers.reports import reports_error, says_fine
 from wsserver.providers.usage import read_usage
 
 Piece = tuple[Kind, str]
@@ -67,7 +68,8 @@ class Reading(Struct, kw_only=True):
         finish_reason: In the upstream's own word, or "".
         usage: Token counts, if any.
         failure: The fault that it reports, if any.
-        complaint: What it may report, though not as an error: one if nothing is said.
+        complaint: What it may report, though not as an error: one if the answer does
+            not say that it is whole.
     """
 
     is_chat: bool = False
@@ -109,17 +111,12 @@ def _read_members(members: Mapping[str, Any], reading: Reading) -> None:
     groq = members.get("x_groq")
     for source in (groq if is_object(groq) else {}, members):
         reading.usage = read_usage(source.get("usage")) or reading.usage
-        if _reports_error(source):
+        if reports_error(source):
             reading.failure = failure_from_payload(source, NO_REASON)
     if not (reading.answered or reading.is_foreign or reading.failure):
         complaint = failure_from_payload(members, "")
-        reading.complaint = complaint if complaint.message else reading.complaint
-
-
-def _reports_error(members: Mapping[str, Any]) -> bool:
-    if any(members.get(name) for name in ("error", "error_message", "error_type")):
-        return True
-    return "error" in (members.get("object"), members.get("type"))
+        if complaint.message and not says_fine(members):
+            reading.complaint = complaint
 
 
 def _is_foreign(members: Mapping[str, Any]) -> bool:
