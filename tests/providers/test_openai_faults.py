@@ -217,11 +217,32 @@ async def test_an_error_body_is_read_within_bounds() -> None:
     assert asked.bytes_written < size
 
 
-async def test_an_error_body_that_stalls(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(upstream_http, "_ERROR_BODY_SECONDS", 0.1)
+@pytest.mark.parametrize(
+    ("status", "patience"),
+    [
+        (400, "_FINAL_BODY_SECONDS"),
+        (404, "_FINAL_BODY_SECONDS"),
+        (429, "_RETRIED_BODY_SECONDS"),
+        (500, "_RETRIED_BODY_SECONDS"),
+        (503, "_RETRIED_BODY_SECONDS"),
+    ],
+)
+@pytest.mark.parametrize("drips", [False, True])
+async def test_an_error_body_that_does_not_end(
+    monkeypatch: pytest.MonkeyPatch, status: int, patience: str, drips: bool
+) -> None:
+    """Where a retry follows nobody waits for it as long as where none does."""
+    assert upstream_http._RETRIED_BODY_SECONDS <= upstream_http._FINAL_BODY_SECONDS / 5
+    for name in ("_FINAL_BODY_SECONDS", "_RETRIED_BODY_SECONDS"):
+        monkeypatch.setattr(upstream_http, name, 3600.0)
+    monkeypatch.setattr(upstream_http, patience, 0.1)
+    body = b"busy" + b" " * 1000 * drips
+    drip = {"write_bytes": 4, "between_writes_s": 0.03} if drips else {}
     async with rig() as it:
-        failure = await it.refusal(Reply(status=500, body=b"busy", end="stall"))
+        reply = Reply(status=status, body=body, end="stall", **drip)
+        failure = await it.refusal(reply)
     assert failure.message == "busy"
+    assert failure.retryable is (patience == "_RETRIED_BODY_SECONDS")
 
 
 ERROR = event({"error": {"message": "busy", "code": 503}})

@@ -28,7 +28,10 @@ from wsserver.providers.upstream_pool import ProxyRefusedError, UpstreamPool
 
 # A handler's error page is cut here; what matters stands at its beginning.
 _MAX_ERROR_BYTES: Final = 64 * 1024
-_ERROR_BODY_SECONDS: Final = 5.0
+# What a final answer says is all that its reader gets. Where the status says that
+# trying again may help, its words come with the headers or are not worth a wait.
+_FINAL_BODY_SECONDS: Final = 5.0
+_RETRIED_BODY_SECONDS: Final = 0.5
 
 _KNOWN_ENCODINGS: Final = ENCODINGS | {b"", b"identity"}
 
@@ -192,8 +195,9 @@ def _packed(encoding: bytes) -> Failure:
 
 
 async def _refusal_of(answer: Answer, body: UpstreamBody) -> Failure:
+    retried = failure_from_status(answer.status, None).retryable
     content = bytearray()
-    with anyio.move_on_after(_ERROR_BODY_SECONDS):
+    with anyio.move_on_after(_RETRIED_BODY_SECONDS if retried else _FINAL_BODY_SECONDS):
         try:
             while len(content) < _MAX_ERROR_BYTES:
                 data = await body.read()
