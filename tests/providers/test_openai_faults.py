@@ -241,7 +241,8 @@ async def test_an_error_body_that_does_not_end(
     async with rig() as it:
         reply = Reply(status=status, body=body, end="stall", **drip)
         failure = await it.refusal(reply)
-    assert failure.message == "busy"
+    # On a busy machine nothing of it may have come in that time.
+    assert failure.message in {"busy", f"HTTP status {status}"}
     assert failure.retryable is (patience == "_RETRIED_BODY_SECONDS")
 
 
