@@ -237,7 +237,7 @@ async def test_an_error_body_that_does_not_end(
         monkeypatch.setattr(upstream_http, name, 3600.0)
     monkeypatch.setattr(upstream_http, patience, 0.1)
     body = b"busy" + b" " * 1000 * drips
-    drip = {"write_bytes": 4, "between_writes_s": 0.03} if drips else {}
+    drip = {"write_bytes": 4, "between_writes_seconds": 0.03} if drips else {}
     async with rig() as it:
         reply = Reply(status=status, body=body, end="stall", **drip)
         failure = await it.refusal(reply)
