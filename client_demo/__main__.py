@@ -10,6 +10,7 @@ import typer
 from websockets.exceptions import InvalidURI
 
 from client_demo.client import DEFAULT_URL
+from client_demo.extras import needing
 
 app = typer.Typer(
     help="A client of wsserver.",
@@ -107,8 +108,9 @@ def chat(
 
     Exits with 0, 1 where the server refused, 2 for wrong usage, 4 for no connection.
     """
-    from client_demo.terminal.program import Wanted
-    from client_demo.terminal.program import chat as run
+    with needing("terminal", "prompt_toolkit", "rich", "markdown_it"):
+        from client_demo.terminal.program import Wanted
+        from client_demo.terminal.program import chat as run
 
     wanted = Wanted(
         url=_checked(url), token=token, model=model, conversation=conversation, new=new

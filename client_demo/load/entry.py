@@ -7,13 +7,12 @@ import anyio
 import typer
 from msgspec import Struct
 
+from client_demo.extras import needing
 from client_demo.load.connection import Site
 from client_demo.load.quick import quick
 from client_demo.load.rules import ScenarioError
 from client_demo.load.scenario import Plan
 from client_demo.load.scenario_file import read, shipped
-
-_NO_LIBRARY = "load testing needs hdrhistogram: install wsserver with the extra `load`"
 
 
 class Wanted(Struct, frozen=True, kw_only=True):
@@ -78,13 +77,8 @@ def _check_folders(wanted: Wanted) -> None:
 
 
 def _run(plan: Plan, wanted: Wanted) -> int:
-    try:
+    with needing("load", "hdrh", "rich"):
         from client_demo.load.command import Options, run
-    except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] != "hdrh":
-            raise
-        typer.echo(_NO_LIBRARY, err=True)
-        return 2
     options = Options(
         site=Site(url=wanted.url, token=wanted.token),
         processes=wanted.processes,

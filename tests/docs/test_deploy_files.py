@@ -170,6 +170,10 @@ def test_the_container_is_built_from_what_is_there() -> None:
     sources = [source for value in copied for source in value.split()[:-1]]
 
     assert sources
+    assert "requirements/serve.txt" in sources
+    assert "requirements/serve.txt" in " ".join(
+        value for name, value in container() if name == "RUN"
+    )
     for source in sources:
         assert (ROOT / source).exists(), source
     packages = re.search(r"packages = \[(.*)\]", (ROOT / "pyproject.toml").read_text())

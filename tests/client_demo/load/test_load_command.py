@@ -52,4 +52,7 @@ def test_without_its_library_it_says_what_to_install() -> None:
         [sys.executable, "-c", program], capture_output=True, text=True, check=False
     )
     assert run.returncode == 2
-    assert "the extra `load`" in run.stderr
+    assert run.stderr == (
+        "hdrh is not installed; this program needs the extra `load`:"
+        " pip install 'wsserver[load]'\n"
+    )
