@@ -8,6 +8,7 @@ import shutil
 import socket
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -250,7 +251,7 @@ def test_the_settings_in_the_guides_exist(name: str) -> None:
     text = (GUIDES / f"{name}.md").read_text()
     named = set[str]()
     for block in re.findall(r"```toml\n(.*?)```", text, re.DOTALL):
-        named |= set(re.findall(r"^(\w+) =", block, re.MULTILINE))
+        named |= tomllib.loads(block).keys()
     endings = "seconds|bytes|file|origins|proxies|connections|turns|days|ms|size"
     named |= set(re.findall(rf"`([a-z]+_[a-z_]*(?:{endings}))\b", text))
     others = ("wsserver_", "gen_ai_", "client_max_body")  # metrics, and nginx's
