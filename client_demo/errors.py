@@ -120,7 +120,7 @@ class BadJsonError(CommandError, code="bad_json"):
 
 
 class BadFrameError(CommandError, code="bad_frame"):
-    """A member is missing, of a wrong type or out of range."""
+    """A member is missing, of a wrong type, out of range or nested too deep."""
 
 
 class UnknownTypeError(CommandError, code="unknown_type"):

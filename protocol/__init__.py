@@ -6,7 +6,6 @@ It depends on msgspec and orjson alone, does no I/O and reads no clock.
 """
 
 from protocol.codec import (
-    MAX_DEPTH,
     ServerFrame,
     UnknownFrame,
     decode_command,
@@ -114,6 +113,7 @@ from protocol.ids import (
     SUBPROTOCOL,
     VERSION,
 )
+from protocol.nesting import MAX_DEPTH
 from protocol.text import (
     proof,
 )

@@ -24,15 +24,11 @@ from protocol.control import (
     Waiting,
     Welcome,
 )
-from protocol.diagnosis import by_tag, diagnose, read_id, type_twice
+from protocol.diagnosis import by_tag, diagnose, read_id, too_deep, type_twice
 from protocol.events import LogEvent, SkipEvent
 from protocol.frame_error import FrameError
-from protocol.nesting import depth, type_stands_twice
+from protocol.nesting import MAX_DEPTH, depth, type_stands_twice
 from protocol.rules import check
-
-MAX_DEPTH = 64
-"""How deep lists and objects of a frame may stand in each other, the frame
-included: more than a tool's schema needs, less than any JSON library takes."""
 
 
 class UnknownFrame(Struct, frozen=True, kw_only=True):
@@ -109,12 +105,7 @@ def decode_command(
     except _Undecodable:
         raise diagnose(text, _CLIENT_FRAMES) from None
     if len(text) > 2 * max_depth and depth(text, max_depth) > max_depth:
-        raise FrameError(
-            "bad_frame",
-            f"lists and objects stand more than {max_depth} deep in each other;"
-            " send it flatter, or as a string",
-            re=read_id(text, _CLIENT_FRAMES),
-        )
+        raise too_deep(text, _CLIENT_FRAMES, max_depth)
     if type_stands_twice(text):
         raise type_twice(read_id(text, _CLIENT_FRAMES))
     check(frame)

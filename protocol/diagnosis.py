@@ -16,15 +16,13 @@ from protocol.commands import Command
 from protocol.expected import ANYTHING, Step, expected, kind_of
 from protocol.frame_error import FrameError, shortened
 from protocol.ids import Id
-from protocol.nesting import outer_texts
+from protocol.nesting import MAX_DEPTH, deep_member, outer_texts
 
 Frames = Mapping[str, type[Struct]]
 """Frames by their `type`."""
 
 _ECHO = 64
 """How many characters of a value a message repeats."""
-
-_TOO_DEEP = "lists and objects stand too deep in each other; send it flatter"
 
 # What msgspec says: "Expected `str`, got `int` - at `$.id`".
 _SAID = compile_(r"^(.*?)(?: - at `(?:key in )?\$(.*)`)?$", DOTALL)
@@ -68,7 +66,7 @@ def diagnose(text: str, frames: Frames) -> FrameError:
     try:
         head = _head.decode(text)
     except RecursionError:
-        return FrameError("bad_frame", _TOO_DEEP, re=_outer_id(text, frames))
+        return too_deep(text, frames, MAX_DEPTH)
     except msgspec.ValidationError:
         return _not_object(text)
     except (msgspec.DecodeError, UnicodeEncodeError):
@@ -84,6 +82,19 @@ def diagnose(text: str, frames: Frames) -> FrameError:
             "unknown_type", f"there is no {_echo(kind)}; use one of {known}", re=re
         )
     return _misfit(text, frames[kind], re)
+
+
+def too_deep(text: str, frames: Frames, limit: int) -> FrameError:
+    """Returns what is said of a frame that is deeper than `limit`."""
+    member = deep_member(text, limit)
+    what = "the frame" if member is None else f"`{shortened(member)}`"
+    return FrameError(
+        "bad_frame",
+        f"{what} holds lists and objects that stand more than {limit} deep in each"
+        " other, the frame included; send it flatter, or as a string",
+        "$" if member is None else f"$.{member}",
+        read_id(text, frames),
+    )
 
 
 def type_twice(re: str | None) -> FrameError:

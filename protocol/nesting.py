@@ -19,6 +19,12 @@ _PEAK = tuple(
     for eight in range(256)
 )
 
+MAX_DEPTH = 64
+"""How deep lists and objects of a frame may stand in each other, the frame
+included: more than a tool's schema needs, less than any JSON library takes."""
+
+_STEP = bytes.maketrans(b"10", b"\x01\xff")
+
 _TYPE = re.compile(r'"type"[ \t\r\n]*:')
 
 # After a backslash it is no key but the end of one.
@@ -47,6 +53,22 @@ def depth(text: str, enough: int) -> int:
     return max(map(add, before, map(_PEAK.__getitem__, eights)))
 
 
+def deep_member(text: str, limit: int) -> str | None:
+    """Returns which member of the object that a text is stands deeper than `limit`.
+
+    The first such, as the text spells its name; None where there is none.
+    """
+    steps = _brackets(text).translate(_STEP)
+    levels = list(accumulate(memoryview(steps).cast("b")))
+    if limit + 1 not in levels:
+        return None
+    before = levels.index(limit + 1)
+    opening = before - levels[before::-1].index(1) + 1
+    unescaped = _unescaped(text)
+    end = unescaped.rfind('"', 0, _position(unescaped, opening))
+    return text[unescaped.rfind('"', 0, end) + 1 : end]
+
+
 def outer_texts(text: str) -> dict[str, str]:
     """Returns the `id` and the `type` of the object that the text is.
 
@@ -72,6 +94,21 @@ def type_stands_twice(text: str) -> bool:
     opening = map(bytes.count, between, repeat(b"1"))
     levels = accumulate(map(sub, map(mul, opening, repeat(2)), map(len, between)))
     return list(levels).count(1) > 1
+
+
+def _position(text: str, number: int) -> int:
+    """Returns where the bracket is that so many stand before, strings left out."""
+    start, end, in_string = 0, len(text), False
+    while end - start > 1:
+        middle = (start + end) // 2
+        half = text[start:middle]
+        brackets = len(_brackets(f'"{half}' if in_string else half))
+        if brackets > number:
+            end = middle
+        else:
+            start, number = middle, number - brackets
+            in_string ^= half.count('"') % 2 == 1
+    return start
 
 
 def _unescaped(text: str) -> str:

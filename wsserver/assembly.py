@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from protocol.codec import MAX_DEPTH
 from protocol.commands import MAX_DELAY_MS
 from protocol.content import Limits, ServerInfo
+from protocol.nesting import MAX_DEPTH
 from wsserver import __version__
 from wsserver.auth.either import EitherAuthority
 from wsserver.auth.keys import KeyAuthority, KeysError

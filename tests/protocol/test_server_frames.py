@@ -61,7 +61,7 @@ def test_an_unknown_frame_is_a_value_that_says_which_numbers_it_used_up(
         (b'{"type":"delta","conversation":"c","turn":1,"text":"x"}', "bad_frame", "$.seq"),
         (b'{"type":"error","code":"x","message":"y"}', "bad_frame", "$.retryable"),
         (b'{"type":"error","conversation":"c","code":"x","message":"y"}', "bad_frame", "$.seq"),
-        (b'{"type":"pong","t":' + b"[" * 50_000 + b"}", "bad_frame", None),
+        (b'{"type":"pong","t":' + b"[" * 50_000 + b"}", "bad_frame", "$.t"),
         (b'{"type":"later","t":"\\ud800"}', "bad_json", None),
     ],
 )  # fmt: skip

@@ -5,8 +5,8 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from protocol.codec import MAX_DEPTH
 from protocol.content import Tool
+from protocol.nesting import MAX_DEPTH
 from wsserver.engine.model import Call
 from wsserver.engine.schemas import misfit
 

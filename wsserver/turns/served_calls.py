@@ -14,7 +14,7 @@ import anyio
 import msgspec
 import structlog
 
-from protocol.codec import MAX_DEPTH
+from protocol.nesting import MAX_DEPTH
 from wsserver.engine.arguments import deeper_than
 from wsserver.engine.server_tools import ToolContext, ToolError
 from wsserver.engine.tools import SILENT_FAILURE, Batch, OpenCall
