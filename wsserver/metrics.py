@@ -17,7 +17,6 @@ from wsserver.engine.breaker import Breaker
 from wsserver.engine.timing import in_one_lump
 from wsserver.metric_families import Families
 from wsserver.scraped import Breakers, Delivered, Views
-from wsserver.turns.models import DEMO_PREFIX
 
 OTHER = "other"
 MAX_MODELS = 100
@@ -37,6 +36,7 @@ class Metrics:
         self._models: set[str] = set()
         self._breakers: dict[str, Breaker] = {}
         self._lags: Callable[[], Iterable[int]] = list
+        self._provider_of: Callable[[str], str | None] = lambda _: None
         self._of.build.labels(__version__).set(1)
         registry = self._of.registry
         registry.register(Delivered(lambda: (self._frames, self._numbers)))
@@ -60,6 +60,10 @@ class Metrics:
         That is how many numbers it was not sent yet.
         """
         self._lags = lags
+
+    def name_providers(self, provider_of: Callable[[str], str | None]) -> None:
+        """Takes what says from now on which provider serves a model; None: none."""
+        self._provider_of = provider_of
 
     # Turns
 
@@ -87,7 +91,7 @@ class Metrics:
             self._observe(of.token_rate, timing.tokens_per_s, label)
         if in_one_lump(done, usage):
             self._count(of.lumps, label)
-        provider = "demo" if answering.startswith(DEMO_PREFIX) else "openai"
+        provider = self._provider_of(answering) or OTHER
         gen_ai = ("chat", provider, label, self._label(answering))
         error = "" if done.status == "completed" else done.reason or done.status
         seconds = timing.total_ms - timing.queue_ms - (timing.tool_ms or 0.0)

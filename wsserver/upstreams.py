@@ -29,6 +29,7 @@ OPENAI_DEFAULT_MODEL = "gpt-4o-mini"
 `default_model`."""
 
 LOCAL_MODEL = "local"
+_OPENAI = "openai"  # whoever speaks its API
 
 _CHAIN_MARGIN_SECONDS = 1.0
 _NONE: Mapping[str, Target] = {}
@@ -86,7 +87,7 @@ class Upstreams:
         table = ModelTable(
             default=default,
             configured=configured,
-            demo=Target(provider=demo, model=DEFAULT_MODEL),
+            demo=Target(provider=demo, model=DEFAULT_MODEL, provider_name="demo"),
             demo_names=list(demo.models()),
             accepts_demo=demo.accepts,
             upstream=upstream,
@@ -125,6 +126,7 @@ class Upstreams:
                 chains[name] = Target(
                     provider=chain,
                     model=name,
+                    provider_name=table.provider_name(name) or _OPENAI,
                     context_tokens=min(filter(None, windows), default=None),
                     # The chain gives up before that, and says why.
                     first_token_seconds=chain.first_token_seconds
@@ -172,7 +174,12 @@ class Upstreams:
         self, chat: "OpenAIChat", model: str, context_tokens: int | None = None
     ) -> Target:
         context_tokens = context_tokens or self._settings.context_tokens
-        return Target(provider=chat, model=model, context_tokens=context_tokens)
+        return Target(
+            provider=chat,
+            model=model,
+            context_tokens=context_tokens,
+            provider_name=_OPENAI,
+        )
 
     def _chat(self, setting: str, base_url: str, api_key: str | None) -> "OpenAIChat":
         from wsserver.providers.openai_chat import OpenAIChat, OpenAIChatSettings
@@ -220,7 +227,8 @@ class Upstreams:
             raise SettingsError(f"local_model_path: {error}") from None
         chat = self._chat("local_model_path", local.base_url, local.api_key)
         slot_tokens = settings.context_tokens // settings.slots
-        return self._target(chat, local.name, slot_tokens)
+        target = self._target(chat, local.name, slot_tokens)
+        return structs.replace(target, provider_name="local")
 
 
 def _check_fallback(name: str, others: Sequence[str], table: ModelTable) -> None:

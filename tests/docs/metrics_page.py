@@ -18,7 +18,8 @@ _HEAD = """\
 `/metrics` is for Prometheus. Names and buckets are those of the OpenTelemetry conventions for clients
 of generative models (`gen_ai.client.…`, with underscores for dots) where these have one. A histogram is
 `…_bucket`, `…_sum` and `…_count`. Model names that clients make up are counted as `other` beyond the
-first hundred.
+first hundred. `gen_ai_provider_name` is `openai` for whatever speaks its API, `local` for the model that
+the server runs itself, `demo`, and the name that a [provider of your own](../how-to/write-a-provider.md) has.
 
 What they are good for stands in [Observe](../how-to/observe.md), next to a dashboard for Grafana.
 

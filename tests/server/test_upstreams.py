@@ -1,11 +1,13 @@
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
-from typing import Any
+from pathlib import Path
+from typing import Any, Self
 
 import pytest
 
 from tests.fakes.rig import NoMetrics
 from wsserver.engine.limits import TurnLimits
+from wsserver.providers import local
 from wsserver.providers.demo import DEFAULT_MODEL, DemoProvider
 from wsserver.providers.fallback import Fallback
 from wsserver.settings import Model, Settings
@@ -49,6 +51,41 @@ async def test_with_one_any_other_name_goes_there(
     assert models.resolve("gpt").model == "gpt"
     assert models.resolve("gpt").context_tokens == Settings().context_tokens
     assert isinstance(models.resolve("demo/long").provider, DemoProvider)
+
+
+async def test_metrics_know_the_provider_of_each_model(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class NoServer:
+        base_url, api_key, name = "http://127.0.0.1:1/v1", "k", "weights"
+
+        def __init__(self, settings: local.LocalSettings) -> None:
+            assert settings.weights.name == "weights.gguf"
+
+        async def __aenter__(self) -> Self:
+            return self
+
+        async def __aexit__(self, *_: object) -> None:
+            pass
+
+    monkeypatch.setattr(local, "LocalServer", NoServer)
+    monkeypatch.setattr(local, "find_weights", lambda _: Path("weights.gguf"))
+    chain = Model(base_url="http://a.invalid/v1", fallback=("local", "demo/echo"))
+    settings = Settings(
+        local_model_path="weights.gguf",
+        openai_api_key="k",
+        models={"chain": chain, "plain": Model(base_url="http://a.invalid/v1")},
+    )
+    own = {"shout": Target(provider=DemoProvider(), model="loud")}
+    async with AsyncExitStack() as stack:
+        upstreams = Upstreams(settings, {}, stack)
+        plain = await upstreams.table(own)
+        models = upstreams.chained(plain, metrics=NoMetrics(), jitter=lambda: 0.5)
+    names = {
+        "chain": "openai", "plain": "openai", "any": "openai", "local": "local",
+        "demo/echo": "demo", "demo/nothing": None, "shout": "custom",
+    }  # fmt: skip
+    assert {name: models.provider_name(name) for name in names} == names
 
 
 async def test_a_model_of_the_file_goes_where_it_says(table: Any) -> None:

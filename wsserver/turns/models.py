@@ -69,6 +69,11 @@ class ModelTable:
             return _named(self._demo, name) if self._accepts_demo(name) else None
         return None if self._upstream is None else _named(self._upstream, name)
 
+    def provider_name(self, model: str) -> str | None:
+        """Returns what metrics call the provider of a model; None if there is none."""
+        target = self.resolve(model)
+        return None if target is None else target.provider_name
+
 
 def _named(target: Target, model: str) -> Target:
     return structs.replace(target, model=model)

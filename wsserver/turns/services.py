@@ -25,6 +25,7 @@ class Target(Struct, frozen=True, kw_only=True):
         params: Request members that conversations may override.
         first_token_seconds: How long a first token is waited for; None for the
             limit of all turns.
+        provider_name: What metrics call its provider.
     """
 
     provider: Provider
@@ -32,6 +33,7 @@ class Target(Struct, frozen=True, kw_only=True):
     context_tokens: int | None = None
     params: dict[str, Any] = {}
     first_token_seconds: float | None = None
+    provider_name: str = "custom"
 
     def limits(self, limits: TurnLimits) -> TurnLimits:
         """Returns a turn's limits with those of this target."""
