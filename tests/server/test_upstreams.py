@@ -151,7 +151,7 @@ async def test_a_model_may_have_a_patience_of_its_own(table: Any) -> None:
     model = Model(base_url="http://a.invalid/v1", first_token_timeout_seconds=3)
     target = (await table(models={"a": model})).resolve("a")
     limits = target.limits(TurnLimits())
-    assert limits.patience.first_token == 3
+    assert limits.patience.first_token_seconds == 3
     assert limits.patience.idle == TurnLimits().patience.idle
     usual = Target(provider=target.provider, model="m")
     assert usual.limits(TurnLimits()) == TurnLimits()
