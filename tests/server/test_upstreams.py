@@ -152,7 +152,7 @@ async def test_a_model_may_have_a_patience_of_its_own(table: Any) -> None:
     target = (await table(models={"a": model})).resolve("a")
     limits = target.limits(TurnLimits())
     assert limits.patience.first_token_seconds == 3
-    assert limits.patience.idle == TurnLimits().patience.idle
+    assert limits.patience.idle_seconds == TurnLimits().patience.idle_seconds
     usual = Target(provider=target.provider, model="m")
     assert usual.limits(TurnLimits()) == TurnLimits()
 
