@@ -12,8 +12,6 @@ from hypothesis import settings
 settings.register_profile("patient", settings(), deadline=None)  # machines are busy
 settings.load_profile("patient")
 
-OPTIONAL_PARTS = {"browser", "caddy", "nginx", "node", "real_model"}
-
 
 @pytest.fixture(scope="session")
 def anyio_backend() -> str:
@@ -74,12 +72,22 @@ def pytest_sessionfinish() -> None:
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport(
-    item: pytest.Item,
-) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+def pytest_runtest_makereport() -> Generator[
+    None, pytest.TestReport, pytest.TestReport
+]:
     """In CI a part that is missing is a fault, not a reason to skip its tests."""
     report = yield
-    optional = OPTIONAL_PARTS & {mark.name for mark in item.iter_markers()}
-    if report.skipped and optional and os.environ.get("CI") == "true":
+    if report.skipped and os.environ.get("CI") == "true":
+        report.outcome = "failed"
+    return report
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report() -> Generator[
+    None, pytest.CollectReport, pytest.CollectReport
+]:
+    """The same for a file that is skipped whole."""
+    report = yield
+    if report.skipped and os.environ.get("CI") == "true":
         report.outcome = "failed"
     return report
