@@ -152,6 +152,7 @@ class Connection:
                 try:
                     self._views.clear()
                 finally:
+                    self._writer.drop_views()
                     self._session.leave()
                     await self._leave()
 

@@ -71,10 +71,10 @@ class Gate:
         self.log = log
         self.held: deque[Held] = deque()
         self.marked = False
-        self.wake = self._wake
         self._on_wake = on_wake
 
-    def _wake(self) -> None:
+    def wake(self) -> None:
+        """Looks, soon, at what may leave."""
         if not self.marked:
             self.marked = True
             self._on_wake(self)

@@ -57,14 +57,13 @@ class View:
         debt: How many bytes it has sent beyond its turns.
         starved: Whether what comes next has to be fetched from the store.
         closed: Whether the client closed it or opened it anew.
-        wake: What the log calls.
     """
 
     __slots__ = (
         "_alarm", "_begun", "_block", "_block_used", "_caught_up_at", "_flush_through",
         "_gates", "_gathering", "_lens", "_on_deleted", "_on_wake", "_push", "_window",
         "closed", "connection", "debt", "handles", "log", "position", "principal",
-        "ready", "starved", "wake",
+        "ready", "starved",
     )  # fmt: skip
 
     def __init__(
@@ -105,7 +104,6 @@ class View:
         self.debt = 0
         self.starved = False
         self.closed = False
-        self.wake = self._wake
         self._caught_up_at: int | None = log.stored
         self._begun: list[Entry] = []  # a block that goes on in what is fetched next
         self._block: list[Entry] = []  # entries that came from the store
@@ -124,13 +122,17 @@ class View:
             self._gathering = Gathering(
                 log, self._lens, options.max_delay_seconds, anyio.current_time()
             )
-            self.wake = self._grew
             self._alarm = Alarm(alarms, self._wake)
         self._flush_through = 0
         self._gates = gates
         self._push = push
         self._on_wake = on_wake
         self._on_deleted = on_deleted
+
+    @property
+    def wake(self) -> Callable[[], None]:
+        """What the log calls; the same for the life of the view."""
+        return self._wake if self._gathering is None else self._grew
 
     # What the conversation calls
 

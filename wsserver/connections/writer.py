@@ -111,6 +111,10 @@ class Writer:
         """Writes nothing more, but for `write_rest`."""
         self._running = False
 
+    def drop_views(self) -> None:
+        """Forgets views that had something to send: they hold their logs."""
+        self._ring.clear()
+
     def take_turn(self) -> None:
         """Writes what is due, if there is room; called by the event loop, too."""
         self._poked = False

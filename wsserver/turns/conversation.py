@@ -7,6 +7,7 @@ replies) waits for the store; what happens in here does not.
 
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Literal, assert_never
 
 from protocol.commands import Command, Configure, Interrupt, Send, ToolResult
@@ -58,7 +59,7 @@ class Conversation:
         receipts: Receipts,
         services: Services,
         pre_cancelled: PreCancelled,
-        unused: Callable[["Conversation"], None],
+        unused: Callable[[str], None],
     ) -> None:
         """Makes it; a message that waits gets its turn when somebody attaches.
 
@@ -68,21 +69,21 @@ class Conversation:
             receipts: Of the commands that were applied before.
             services: What conversations share.
             pre_cancelled: Sends that were taken back before they arrived.
-            unused: Told when it may be that nobody needs it in memory any more.
+            unused: Told its key when it may be that nobody needs it in memory any more.
         """
         self.log = log
         self.state = state
         self._receipts = receipts
         self._services = services
         self._pre_cancelled = pre_cancelled
-        self._on_unused = unused
+        # Nothing in here refers back to the conversation: without such a circle it is
+        # gone, with its log's text, as soon as it has left memory.
+        self._on_unused = partial(unused, log.key)
         self._space = log.key.rpartition("/")[0]
         self._viewers: list[Viewer] = []
         self._holds = 0
         self._left = False
-        self._schedule = Schedule(
-            log, state, self._viewers, services, lambda: unused(self)
-        )
+        self._schedule = Schedule(log, state, self._viewers, services, self._on_unused)
 
     @property
     def turn(self) -> RunningTurn | None:
@@ -128,7 +129,7 @@ class Conversation:
             yield
         finally:
             self._holds -= 1
-            self._on_unused(self)
+            self._on_unused()
 
     def leave(self) -> None:
         """It leaves memory: whoever needs it finds it anew."""
@@ -159,7 +160,7 @@ class Conversation:
         self._viewers.remove(viewer)
         if self.turn is not None:
             self.turn.left(viewer)
-        self._on_unused(self)
+        self._on_unused()
 
     # Commands
 

@@ -251,9 +251,7 @@ class Directory:
             self._failing = False
             for conversation in self.in_memory():
                 conversation.store_works()
-        conversation = self._loaded.get(written.key)
-        if conversation is not None:
-            self._drop_unused(conversation)
+        self._drop_unused(written.key)
 
     def _store_failed(self) -> None:
         self._failing = True
@@ -265,9 +263,9 @@ class Directory:
         if conversation is not None:
             conversation.store_failed()
 
-    def _drop_unused(self, conversation: Conversation) -> None:
-        key = conversation.log.key
-        if conversation.unused and self._loaded.get(key) is conversation:
+    def _drop_unused(self, key: str) -> None:
+        conversation = self._loaded.get(key)
+        if conversation is not None and conversation.unused:
             del self._loaded[key]
             conversation.leave()
             for left in self._departures:
@@ -277,9 +275,7 @@ class Directory:
         """Drops what was loaded and then not used, as nothing else will."""
         fresh, self._fresh = self._fresh, set()
         for key in fresh:
-            conversation = self._loaded.get(key)
-            if conversation is not None:
-                self._drop_unused(conversation)
+            self._drop_unused(key)
 
 
 def _not_found() -> CommandError:

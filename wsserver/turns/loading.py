@@ -36,7 +36,7 @@ class Loader:
         services: Services,
         retention: Retention,
         *,
-        unused: Callable[[Conversation], None],
+        unused: Callable[[str], None],
     ) -> None:
         """Makes nothing yet.
 
@@ -45,7 +45,7 @@ class Loader:
             committer: Writes what is appended to them.
             services: What conversations share.
             retention: How much of each is kept.
-            unused: Told when nobody may need one in memory any more.
+            unused: Told the key when nobody may need one in memory any more.
         """
         self.cut_off = 0
         self._store = store

@@ -88,6 +88,10 @@ class TurnRunner:
             finally:
                 self._alarm.cancel()
 
+    def let_go(self) -> None:
+        """Forgets the host, once the turn has ended: nothing is left to perform."""
+        del self._host
+
     async def _step(self) -> None:
         if self._call_due:
             self._call_due = False

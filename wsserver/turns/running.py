@@ -166,6 +166,10 @@ class RunningTurn:
     async def run(self) -> None:
         """Runs the turn to its end."""
         await self._runner.run()
+        # What refers to itself would hold the log's text until all garbage is collected.
+        self._runner.let_go()
+        self._tools.let_go()
+        del self._ended
 
     # What happens elsewhere
 

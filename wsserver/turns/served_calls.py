@@ -76,6 +76,10 @@ class ServedCalls:
         if scope is not None:
             scope.cancel()
 
+    def let_go(self) -> None:
+        """Forgets who takes results, once the turn has ended: none is open."""
+        del self._settle
+
     async def _run(self, opened: OpenCall, scope: anyio.CancelScope) -> None:
         with scope:
             # A tool acts on the world: that it was called is stored before.

@@ -91,6 +91,10 @@ class ToolRequests:
         now = self._clock.now()
         return now - self._since.pop(call, now)
 
+    def let_go(self) -> None:
+        """Forgets who takes results, once the turn has ended: none is open."""
+        self._served.let_go()
+
     def _deliver(self, call: str, viewer: Viewer) -> None:
         delivery = self._batch.deliver(call, self._clock.now())
         assert delivery is not None, "only open calls are asked for"
