@@ -1,22 +1,16 @@
-"""From the settings to what each room is given: limits, times, credentials."""
+"""From the settings to what each room is given: limits, times, addresses.
+
+What takes more than handing on has a module of its own: `credentials`, `upstreams`,
+`server_tools`, `inspection`.
+"""
 
 import ssl
-from collections.abc import Callable
-from functools import partial
-from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-import structlog
 
 from protocol.commands import MAX_DELAY_MS
 from protocol.content import Limits, ServerInfo
 from protocol.nesting import MAX_DEPTH
 from wsserver import __version__
-from wsserver.auth.either import EitherAuthority
-from wsserver.auth.keys import KeyAuthority, KeysError
-from wsserver.auth.open import OpenAuthority
-from wsserver.auth.principal import Authority
 from wsserver.connections.settings import ConnectionSettings
 from wsserver.engine.deadlines import Patience
 from wsserver.engine.limits import TurnLimits
@@ -31,9 +25,6 @@ from wsserver.turns.retention import Retention
 from wsserver.turns.server_tools import ServerTools
 from wsserver.turns.services import ConversationLimits, Models
 
-if TYPE_CHECKING:
-    from wsserver.auth.signing_keys import SigningKeys
-
 FRAME_OVERHEAD_BYTES = 2_048
 """Of a frame, what is not its content."""
 
@@ -41,8 +32,6 @@ BURST = 5
 """Of frames, so many seconds' worth may come at once."""
 
 DAY_SECONDS = 86_400.0
-
-log = structlog.get_logger(__name__)
 
 
 def conversation_limits(settings: Settings) -> ConversationLimits:
@@ -188,91 +177,3 @@ def metrics_access(settings: Settings) -> MetricsAccess:
             " characters, and nothing else"
         )
     return MetricsAccess(rule=settings.metrics_access, token=token)
-
-
-Warn = Callable[[str, str], None]
-
-
-def _log_warning(setting: str, about: str) -> None:
-    log.warning(setting, about=about)
-
-
-def authority(
-    settings: Settings, wall: Callable[[], float], warn: Warn = _log_warning
-) -> Authority:
-    """Returns who decides who may do what.
-
-    Args:
-        settings: What was set.
-        wall: Returns seconds since the epoch.
-        warn: Told the setting and what the operator should know; the log else.
-
-    Raises:
-        SettingsError: The keys can't be used.
-    """
-    file = settings.auth_keys_file
-    keys = None if file is None else _keys(file, warn)
-    tokens = _tokens(settings, wall, warn) if settings.has_jwt else None
-    if keys is not None and tokens is not None:
-        return EitherAuthority(keys, tokens)
-    return keys or tokens or OpenAuthority()
-
-
-def _keys(file: str, warn: Warn) -> Authority:
-    try:
-        keys = KeyAuthority.load(Path(file))
-    except KeysError as error:
-        raise SettingsError(f"auth_keys_file: {error}") from None
-    for warning in keys.warnings:
-        warn("auth_keys_file", warning)
-    return keys
-
-
-def _tokens(settings: Settings, wall: Callable[[], float], warn: Warn) -> Authority:
-    for package in ("jwt", "cryptography"):
-        if find_spec(package) is None:
-            raise SettingsError(
-                f"auth_jwt_algorithms: {package} is not installed; JSON Web Tokens"
-                " need the extra `jwt`: pip install 'wsserver[jwt]'"
-            )
-    from wsserver.auth.jwt import Claims, JwtAuthority
-
-    assert settings.auth_jwt_audience is not None, "the settings were checked"
-    return JwtAuthority(
-        _signing_keys(settings, warn),
-        algorithms=frozenset(settings.auth_jwt_algorithms),
-        audience=settings.auth_jwt_audience,
-        issuer=settings.auth_jwt_issuer,
-        leeway_seconds=settings.auth_jwt_leeway_seconds,
-        claims=Claims(
-            principal=settings.auth_jwt_principal_claim,
-            space=settings.auth_jwt_space_claim,
-            scope=settings.auth_jwt_scope_claim,
-        ),
-        wall=wall,
-    )
-
-
-def _signing_keys(settings: Settings, warn: Warn) -> "SigningKeys":
-    from wsserver.auth.signing_keys import KeyFile, KeyFileError
-
-    algorithms = frozenset(settings.auth_jwt_algorithms)
-    if settings.auth_jwt_key_file is not None:
-        try:
-            keys = KeyFile.load(Path(settings.auth_jwt_key_file), algorithms)
-        except KeyFileError as error:
-            raise SettingsError(f"auth_jwt_key_file: {error}") from None
-        for warning in keys.warnings:
-            warn("auth_jwt_key_file", warning)
-        return keys
-    from wsserver.auth.fetch import fetch
-    from wsserver.auth.key_set import KeySet
-
-    url = settings.auth_jwt_jwks_url
-    assert url is not None, "the settings were checked"
-    if url.startswith("http:"):
-        warn(
-            "auth_jwt_jwks_url",
-            "keys that come without TLS may be anybody's on the way; use https",
-        )
-    return KeySet(partial(fetch, url), algorithms)

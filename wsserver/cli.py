@@ -17,7 +17,7 @@ from wsserver.settings_error import SettingsError
 def main() -> None:
     """Runs the command line and exits with its code."""
     try:
-        code = _app()(standalone_mode=False, prog_name="wsserver")
+        code = command_line()(standalone_mode=False, prog_name="wsserver")
     except (SettingsError, typer.TyperException) as error:
         message = str(error)
         if isinstance(error, typer.TyperException):
@@ -30,7 +30,8 @@ def main() -> None:
     sys.exit(code)
 
 
-def _app() -> typer.Typer:
+def command_line() -> typer.Typer:
+    """Returns all commands."""
     app = typer.Typer(
         pretty_exceptions_enable=False,  # they show local variables, tokens too
         rich_markup_mode=None,

@@ -9,7 +9,7 @@ import anyio
 import structlog
 from msgspec import Struct
 
-from wsserver import assembly
+from wsserver import assembly, credentials
 from wsserver.auth.principal import Authority
 from wsserver.connections.connection import Connection
 from wsserver.connections.quotas import Quotas
@@ -235,7 +235,7 @@ async def serving(
         SettingsError: What a setting names can't be used: a file, the address.
     """
     metrics, clock, alarms = Metrics(), Clock(), Alarms()
-    authority = assembly.authority(settings, clock.wall)
+    authority = credentials.authority(settings, clock.wall)
     inspection = Inspection(settings, clock)
     async with AsyncExitStack() as stack:
         await stack.enter_async_context(inspection.recording())

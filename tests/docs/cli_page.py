@@ -9,7 +9,7 @@ import typer.main
 
 from client_demo.__main__ import app as client_app
 from client_demo.terminal.slash_commands import COMMANDS, Slash
-from wsserver.cli import _app as server_app
+from wsserver.cli import command_line as server_app
 from wsserver.sources import FIELDS
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "cli.md"

@@ -7,7 +7,7 @@ import pytest
 from typer.testing import CliRunner
 
 from tests.server.conftest import logging_is_left_as_it_was
-from wsserver.cli import _app
+from wsserver.cli import command_line
 from wsserver.operations.recording import parse_recording
 from wsserver.operations.recording_lanes import lanes
 
@@ -80,23 +80,27 @@ def test_an_empty_recording_is_one_line() -> None:
     "path", sorted(RECORDINGS.glob("*.jsonl")), ids=lambda p: p.stem
 )
 def test_the_command_shows_and_plays(path: Path) -> None:
-    run = CliRunner().invoke(_app(), ["replay", "--show", str(path)])
+    run = CliRunner().invoke(command_line(), ["replay", "--show", str(path)])
     assert "┌ opened" in run.output
 
 
 def test_the_command_says_how_it_went(tmp_path: Path) -> None:
     command = ["replay", "--fast", str(RECORDINGS / "tool-call.jsonl")]
-    run = CliRunner().invoke(_app(), command, standalone_mode=False)
+    run = CliRunner().invoke(command_line(), command, standalone_mode=False)
     assert run.return_value == 0
     assert run.output.startswith("as recorded: 1 connections")
     bad = tmp_path / "bad"
     bad.write_text("{}")
-    run = CliRunner().invoke(_app(), ["replay", str(bad)], standalone_mode=False)
+    run = CliRunner().invoke(
+        command_line(), ["replay", str(bad)], standalone_mode=False
+    )
     assert run.return_value == 2
     assert "line 1" in run.output
     gone = ["replay", "--url", "ws://127.0.0.1:1/v1/chat", command[-1]]
-    run = CliRunner().invoke(_app(), gone, standalone_mode=False)
+    run = CliRunner().invoke(command_line(), gone, standalone_mode=False)
     assert run.return_value == 1
     assert "does not answer" in run.output
-    wrong = CliRunner().invoke(_app(), ["replay", "--url", "nonsense", command[-1]])
+    wrong = CliRunner().invoke(
+        command_line(), ["replay", "--url", "nonsense", command[-1]]
+    )
     assert wrong.exit_code == 2

@@ -9,6 +9,7 @@ import msgspec
 
 from wsserver import assembly
 from wsserver.auth.keys import KeyAuthority, KeysError
+from wsserver.credentials import authority
 from wsserver.flags import Load
 from wsserver.operations.findings import Finding, fail, ok, warn
 from wsserver.server_tools import load_tools
@@ -64,7 +65,7 @@ def _credentials(settings: Settings) -> Iterator[Finding]:
     if settings.has_jwt:
         warnings: list[str] = []
         try:
-            assembly.authority(
+            authority(
                 msgspec.structs.replace(settings, auth_keys_file=None),
                 lambda: 0.0,
                 lambda _, about: warnings.append(about),
