@@ -46,8 +46,12 @@ class Backoff:
     def held(self, up_seconds: float) -> None:
         """Says how long the last attempt held; long enough starts over."""
         if up_seconds >= self._stable_seconds:
-            self._window_seconds = self._base_seconds
-            self._attempts = 0
+            self.reset()
+
+    def reset(self) -> None:
+        """Starts over."""
+        self._window_seconds = self._base_seconds
+        self._attempts = 0
 
     def delay_seconds(self, at_least_seconds: float = 0.0) -> float:
         """Draws the next wait and widens the window.

@@ -44,7 +44,7 @@ from protocol.commands import (
     ToolProgress,
     ToolResult,
 )
-from protocol.content import ClientInfo
+from protocol.content import ClientInfo, ErrorBody
 from protocol.control import (
     AuthExpiring,
     CaughtUp,
@@ -114,11 +114,6 @@ class ClientProtocol(Commands):
     def phase(self) -> Phase:
         """Where the connection stands; in `connecting` the driver dials."""
         return self._link.phase
-
-    @property
-    def unreplied(self) -> int:
-        """Commands that wait for a reply, opens aside."""
-        return len(self._outbox)
 
     def cursor(self, conversation: str) -> Cursor | None:
         """The position in a conversation; None where it is not open (yet)."""
@@ -203,7 +198,11 @@ class ClientProtocol(Commands):
 
     def next_timer(self) -> float | None:
         """When `timer` must be called at the latest; None while nothing runs."""
-        times = (self._link.next_timer(), self._subscriptions.next_timer())
+        times = (
+            self._link.next_timer(),
+            self._subscriptions.next_timer(),
+            self._outbox.next_timer() if self.phase == "online" else None,
+        )
         return min((at for at in times if at is not None), default=None)
 
     def timer(self, now: float) -> None:
@@ -219,6 +218,7 @@ class ClientProtocol(Commands):
                 case _:
                     assert_never(due)
         self._subscriptions.timer(now)
+        self._send_late(now)
 
     def data_to_send(self) -> list[bytes]:
         """Takes the text messages that are to be sent, in order."""
@@ -235,7 +235,7 @@ class ClientProtocol(Commands):
         if isinstance(command, Open):
             self._subscriptions.want(command)
             return command
-        self._outbox.hold(command, frame)
+        may_go = self._outbox.hold(command, frame)
         match command:
             case Close():
                 self._subscriptions.drop(command.conversation)
@@ -250,7 +250,8 @@ class ClientProtocol(Commands):
             case _:
                 pass
         if self.phase == "online":
-            self._transmit(command, frame)
+            if may_go:
+                self._transmit(command, frame)
         elif isinstance(command, Close):
             self._settle(Reply(re=command.id, ok=True, outcome="closed"))
         return command
@@ -259,6 +260,11 @@ class ClientProtocol(Commands):
         error = self._output.write_encoded(frame)
         if error is not None:
             self._settle(Reply(re=command.id, ok=False, error=error))
+
+    def _send_late(self, now: float) -> None:
+        """Sends the next of what came too fast for the server."""
+        while self.phase == "online" and (late := self._outbox.due(now)) is not None:
+            self._transmit(*late)
 
     def _settle(self, reply: Reply) -> None:
         command = self._outbox.settle(reply.re)
@@ -324,15 +330,22 @@ class ClientProtocol(Commands):
         self._output.frame_bytes = welcome.limits.frame_bytes
         self._output.emit(Connected(welcome=welcome, resumed=resumed))
         self._subscriptions.online()
+        self._outbox.new_connection()
         for command, frame in self._outbox:
             self._transmit(command, frame)
 
     def _replied(self, reply: Reply, now: float) -> None:
         if self._subscriptions.verdict(reply, now):
             return
-        # A server that drains takes it on the next connection, under this id.
-        if reply.error is None or reply.error.code != "draining":
-            self._settle(reply)
+        match reply.error:
+            case ErrorBody(code="draining"):
+                pass  # taken on the next connection, under this id
+            case ErrorBody(code="rate_limited", retry_after_ms=wait_ms):
+                wait_s = None if wait_ms is None else wait_ms / 1000
+                self._outbox.too_fast(reply.re, wait_s, now)
+            case _:
+                self._settle(reply)
+                self._send_late(now)
 
     def _asked(self, request: ToolRequest) -> None:
         if not self._subscriptions.wanted(request.conversation):

@@ -169,6 +169,7 @@ class Subscriptions:
             self._output.emit(DropConnection(why="gap"))
 
     def _attached(self, subscription: Subscription, reply: Reply) -> None:
+        self._backoff.reset()
         reason = subscription.attach(reply)
         for request in subscription.take_requests():
             self._reply(request, replace(reply, re=request.id))
@@ -183,7 +184,8 @@ class Subscriptions:
     ) -> None:
         if error.code == "draining":
             return
-        if error.retryable and not subscription.requests:
+        too_fast = error.code == "rate_limited"
+        if too_fast or (error.retryable and not subscription.requests):
             at_least_seconds = (error.retry_after_ms or 0) / 1000
             subscription.retry_at = now + self._backoff.delay_seconds(at_least_seconds)
         else:

@@ -1,8 +1,7 @@
 // When to dial again: full-jitter back-off, and what a close code asks for.
 // Holds numbers only; the caller tells how attempts went and does the waiting.
 
-const BASE_MS = 2_000;
-const CAP_MS = 30_000;
+export const BACKOFF_S = [2, 30];
 const STABLE_MS = 30_000;
 
 const FATAL = new Set([1000, 1003, 1007]);
@@ -22,11 +21,19 @@ export function advice(code) {
 /** Spreads attempts evenly over a window that doubles until it is capped. */
 export class Backoff {
   #random;
-  #windowMs = BASE_MS;
+  #baseMs;
+  #capMs;
+  #windowMs;
 
-  /** @param {() => number} random evenly spread over [0, 1) */
-  constructor(random) {
+  /**
+   * @param {() => number} random evenly spread over [0, 1)
+   * @param {[number, number]} windowsS the first and the largest window, in seconds
+   */
+  constructor(random, [baseS, capS] = BACKOFF_S) {
     this.#random = random;
+    this.#baseMs = baseS * 1_000;
+    this.#capMs = capS * 1_000;
+    this.#windowMs = this.#baseMs;
     /** Delays handed out since the last stable period. */
     this.attempts = 0;
   }
@@ -34,14 +41,19 @@ export class Backoff {
   /** Says how long the last connection held; long enough starts over. */
   held(upMs) {
     if (upMs < STABLE_MS) return;
-    this.#windowMs = BASE_MS;
+    this.reset();
+  }
+
+  /** Starts over. */
+  reset() {
+    this.#windowMs = this.#baseMs;
     this.attempts = 0;
   }
 
   /** Draws the next wait in ms: jitter on top of a floor that the server asked for. */
   delayMs(atLeastMs = 0) {
     const windowMs = this.#windowMs;
-    this.#windowMs = Math.min(CAP_MS, windowMs * 2);
+    this.#windowMs = Math.min(this.#capMs, windowMs * 2);
     this.attempts += 1;
     return atLeastMs + this.#random() * windowMs;
   }

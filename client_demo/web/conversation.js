@@ -14,6 +14,8 @@ export class Conversation {
     this.waiting = null;
     /** Why it can't be opened, or null. */
     this.error = null;
+    /** Names of the tools that the server runs itself, as it said at the opening. */
+    this.serverTools = [];
     /** Turns whose text was found to differ from the server's. */
     this.disproved = new Set();
   }
@@ -31,6 +33,12 @@ export class Conversation {
       if (message.id === send) return this.fold.turns.get(message.turn ?? message.steers);
     }
     return undefined;
+  }
+
+  opened(reply) {
+    this.error = null;
+    this.caughtUp = false;
+    this.serverTools = reply.server_tools ?? [];
   }
 
   apply(event) {

@@ -2,11 +2,10 @@
 // conversations that its events are folded into, and hands replies to who waits for
 // them. `client.js` is what applications see of it.
 
+import { Backoff } from "./backoff.js";
 import { Conversation } from "./conversation.js";
 import { Link, Timers } from "./link.js";
 import { Session } from "./session.js";
-
-const REOPEN_AFTER_MS = 2_000;
 
 export class Engine {
   #token;
@@ -15,6 +14,7 @@ export class Engine {
   #session;
   #link;
   #timers;
+  #reopening;
   #waiters = new Map();
 
   /**
@@ -29,6 +29,7 @@ export class Engine {
     this.#on = on;
     this.#session = new Session({ newId, client });
     this.#timers = new Timers(clock);
+    this.#reopening = new Backoff(random);
     this.#link = new Link({ url, WebSocket, random, clock, hidden, on: this.#linkEvents() });
     /** @type {Map<string, Conversation>} */
     this.conversations = new Map();
@@ -104,6 +105,7 @@ export class Engine {
       gone: () => {
         this.#timers.clear();
         this.#session.disconnected();
+        this.#flush();
       },
       ping: (now) => {
         this.#session.ping(now);
@@ -129,10 +131,8 @@ export class Engine {
         this.#link.welcomed(notice.frame.heartbeat_ms);
         break;
       case "opened":
-        this.update(notice.conversation, (each) => {
-          each.error = null;
-          each.caughtUp = false;
-        });
+        this.#reopening.reset();
+        this.update(notice.conversation, (each) => each.opened(notice.reply));
         break;
       case "caught_up":
         this.update(notice.frame.conversation, (each) => (each.caughtUp = true));
@@ -150,8 +150,8 @@ export class Engine {
         this.#replied(notice);
         break;
       case "retry":
-        this.#timers.set(`again ${notice.id}`, notice.afterMs, () => {
-          this.#session.again(notice.id);
+        this.#timers.set("retry", notice.afterMs, () => {
+          this.#session.retry();
           this.#flush();
         });
         break;
@@ -201,13 +201,13 @@ export class Engine {
   }
 
   #cannotOpen({ conversation, error }) {
-    this.update(conversation, (each) => (each.error = error));
+    if (error.code !== "rate_limited") this.update(conversation, (each) => (each.error = error));
     if (error.code === "conversation_not_found" && this.cursor(conversation).epoch !== null) {
       // The server no longer has it: begin anew under the same name.
       this.update(conversation, (each) => each.reset());
       this.#session.openAnew(conversation);
     } else if (error.retryable) {
-      this.#timers.set(`open ${conversation}`, error.retry_after_ms ?? REOPEN_AFTER_MS, () => {
+      this.#timers.set(`open ${conversation}`, this.#reopening.delayMs(error.retry_after_ms), () => {
         if (this.cursor(conversation)) this.#session.open(conversation);
         this.#flush();
       });

@@ -5,10 +5,12 @@
 // WebSocket; `fold.js` makes a screen of its events. Sister of `protocol/client.py`.
 
 import { Calls } from "./calls.js";
+import { Outbox } from "./outbox.js";
 import { Subscription } from "./subscription.js";
 
 const PROTOCOL = 1;
 const MAX_MISSES = 3;
+const USUAL_WAIT_MS = 1_000;
 const CONTROL = new Set([
   "welcome", "reply", "pong", "caught_up", "waiting", "tool_request", "goaway",
   "auth_expiring", "ping",
@@ -22,7 +24,7 @@ const CONTROL = new Set([
  */
 export class Session {
   #subscriptions = new Map();
-  #held = new Map();
+  #outbox = new Outbox();
   #calls = new Calls();
   #out = [];
   #notices = [];
@@ -52,7 +54,7 @@ export class Session {
 
   /** Commands that were not replied to, in order. */
   get held() {
-    return [...this.#held.values()];
+    return this.#outbox.held;
   }
 
   /** Where a conversation stands, or undefined when it is not open. */
@@ -69,6 +71,7 @@ export class Session {
   disconnected() {
     this.phase = "offline";
     this.#out.length = 0;
+    for (const held of this.held) if (held.type === "close") this.#closed(held);
     for (const subscription of this.#subscriptions.values()) {
       subscription.attached = false;
       subscription.misses = 0;
@@ -103,19 +106,20 @@ export class Session {
    */
   command(members) {
     const frame = { ...members, id: members.id ?? this.#newId() };
-    this.#held.set(frame.id, frame);
-    this.#transmit(frame);
+    const mayGo = this.#outbox.hold(frame);
+    if (mayGo) this.#transmit(frame);
     if (frame.type === "close" || frame.type === "delete") {
       this.#subscriptions.delete(frame.conversation);
     }
+    if (frame.type === "close" && this.phase !== "online") this.#closed(frame);
     if (frame.type === "delete") this.#calls.forget(frame.conversation);
     return frame.id;
   }
 
-  /** Sends a command again that is held, after the server asked to wait. */
-  again(id) {
-    const frame = this.#held.get(id);
-    if (frame) this.#transmit(frame);
+  /** The wait of a `retry` notice is over. */
+  retry() {
+    this.#outbox.paused();
+    this.#sendLate();
   }
 
   /** Says that everything up to the cursor is on the screen; acks when it is time. */
@@ -178,6 +182,15 @@ export class Session {
     this.#out.push(frame);
   }
 
+  #sendAgain(id) {
+    const frame = this.#outbox.get(id);
+    if (frame) this.#transmit(frame);
+  }
+
+  #sendLate() {
+    for (let late = this.#outbox.due(); late; late = this.#outbox.due()) this.#transmit(late);
+  }
+
   #attach(subscription) {
     if (this.phase === "online") this.#out.push(subscription.openFrame(this.#newId()));
   }
@@ -229,11 +242,17 @@ export class Session {
     }
   }
 
+  /** Without a connection nothing is open. */
+  #closed({ id }) {
+    this.#reply({ type: "reply", re: id, ok: true, outcome: "closed" });
+  }
+
   #welcome(frame) {
     this.phase = "online";
     this.#frameBytes = frame.limits.frame_bytes ?? Infinity;
     this.#notice("welcome", { frame });
     for (const subscription of this.#subscriptions.values()) this.#attach(subscription);
+    this.#outbox.newConnection();
     for (const held of this.held) this.#transmit(held);
   }
 
@@ -245,16 +264,18 @@ export class Session {
   }
 
   #reply(reply) {
-    const command = this.#held.get(reply.re);
+    const command = this.#outbox.get(reply.re);
     if (!command) {
       this.#verdict(reply);
-    } else if (!reply.ok && reply.error.code === "draining") {
+    } else if (reply.error?.code === "draining") {
       // Stays held: the next connection sends it again under the same id.
-    } else if (!reply.ok && reply.error.code === "rate_limited") {
-      this.#notice("retry", { id: reply.re, afterMs: reply.error.retry_after_ms ?? 1_000 });
+    } else if (reply.error?.code === "rate_limited") {
+      this.#outbox.tooFast(reply.re);
+      this.#notice("retry", { afterMs: reply.error.retry_after_ms ?? USUAL_WAIT_MS });
     } else {
-      this.#held.delete(reply.re);
+      this.#outbox.settle(reply.re);
       this.#notice("reply", { command, reply });
+      this.#sendLate();
     }
   }
 
@@ -262,6 +283,7 @@ export class Session {
     for (const subscription of this.#subscriptions.values()) {
       if (subscription.wireId !== reply.re || subscription.attached) continue;
       const { conversation } = subscription;
+      if (reply.error?.code === "draining") return; // the next connection opens it
       if (!reply.ok) {
         this.#notice("lost", { conversation, error: reply.error });
         return;
@@ -284,6 +306,6 @@ export class Session {
     // One that was let go meanwhile: another connection is asked.
     if (!this.#subscriptions.has(request.conversation)) return;
     if (this.#calls.ask(request)) this.#notice("tool", { request });
-    else this.again(this.#calls.answered(request));
+    else this.#sendAgain(this.#calls.answered(request));
   }
 }

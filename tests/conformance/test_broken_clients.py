@@ -54,7 +54,7 @@ JAVASCRIPT = {
         "commands",
         "session.js",
         "    this.#out.length = 0;\n",
-        "    this.#out.length = 0;\n    this.#held.clear();\n",
+        "    this.#out.length = 0;\n    this.#outbox = new Outbox();\n",
     ),
     "does not cut": ("turns", "fold.js", "=> turn.cut(event)", "=> {}"),
     "cuts by characters": (
@@ -150,14 +150,38 @@ JAVASCRIPT = {
     "gives a result once and never again": (
         "tools",
         "session.js",
-        "else this.again(this.#calls.answered(request));",
+        "else this.#sendAgain(this.#calls.answered(request));",
         "",
     ),
     "takes draining for a refusal": (
         "commands",
         "session.js",
-        'reply.error.code === "draining"',
+        'reply.error?.code === "draining"',
         "false",
+    ),
+    "hurries when it was too fast": (
+        "commands",
+        "outbox.js",
+        "if (this.#late.size === 0 || ",
+        "if (true || ",
+    ),
+    "forgets the second that came too fast": (
+        "commands",
+        "outbox.js",
+        "this.#tried = next?.id ?? null;",
+        "this.#tried = null;",
+    ),
+    "makes a stop wait": (
+        "commands",
+        "outbox.js",
+        ' || frame.type === "interrupt"',
+        "",
+    ),
+    "opens again as if nothing had worked": (
+        "reset",
+        "engine.js",
+        "this.#reopening.reset();",
+        "",
     ),
     "acknowledges what it did not get": (
         "window",
@@ -210,6 +234,18 @@ PYTHON: dict[str, tuple[str, type, str, Any]] = {
         Outbox,
         "__iter__",
         lambda _: iter(()),
+    ),
+    "never comes back to what came too fast": (
+        "commands",
+        Outbox,
+        "next_timer",
+        lambda _: None,
+    ),
+    "takes a limit for a refusal": (
+        "commands",
+        Outbox,
+        "too_fast",
+        lambda self, command_id, *_: self.settle(command_id),
     ),
     "does not cut": ("turns", TurnView, "apply", lambda *_: None),
     "shows nothing": ("cursor", ConversationView, "apply", lambda *_: True),

@@ -171,6 +171,10 @@ class App(Driver):
         self.views.pop(name, None)
         self.taken.pop(name, None)
 
+    @property
+    def unreplied(self) -> int:
+        return sum(not self.replies.get(command.id) for command in self.given)
+
     def _again(self, command: Command) -> None:
         self.replies[command.id].pop()
         self.client.again(command)

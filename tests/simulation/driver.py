@@ -46,11 +46,16 @@ class Driver(ABC):
         """Takes what the machine tells."""
 
     @property
+    @abstractmethod
+    def unreplied(self) -> int:
+        """Commands that wait for their reply."""
+
+    @property
     def idle(self) -> bool:
         """Whether nothing is due here, on a connection that holds."""
         return (
             self.client.phase == "online"
-            and not self.client.unreplied
+            and not self.unreplied
             and self.client._subscriptions.next_timer() is None
             and not self._todo
             and self.link is not None

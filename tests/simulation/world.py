@@ -149,7 +149,7 @@ class World:
         apps = {
             app.name: (
                 app.client.phase,
-                app.client.unreplied,
+                app.unreplied,
                 len(app._todo),
                 {name: view.last for name, view in app.views.items()},
             )
