@@ -20,7 +20,7 @@ from msgspec.structs import asdict, replace
 from websockets.exceptions import InvalidStatus
 
 from client_demo.chat import Chat
-from client_demo.driver import Driver, TokenSource
+from client_demo.driver import Driver, NoTokenError, TokenSource, fresh_token
 from client_demo.errors import (
     ClientError,
     CommandError,
@@ -205,9 +205,12 @@ class Client:
             self._notify(notice)
 
     async def _renew(self, new_token: TokenSource) -> None:
+        before = self._machine.token
         try:
-            await self.refresh(await new_token())
-        except CommandError:
+            token = await fresh_token(new_token)
+            if token != before:
+                await self.refresh(token)
+        except (CommandError, NoTokenError):
             return  # The server ends the connection, and the next one gets a new token.
 
 
@@ -231,7 +234,8 @@ async def connect(
     Args:
         url: `ws://` or `wss://`, with the path.
         token: Credentials, or an async function that gets new ones, which is
-            called before each connection and when they are about to expire.
+            called before each connection and when they are about to expire. Where
+            it fails the attempt has failed, and others follow as after any.
         wait_seconds: How long a first attempt that fails is followed by others.
         notify: Told what may be worth showing, such as `Disconnected`; must
             not wait.

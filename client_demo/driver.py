@@ -26,6 +26,22 @@ _REFUSALS = {401: CloseCode.UNAUTHORIZED, 403: CloseCode.FORBIDDEN}
 TokenSource = Callable[[], Awaitable[str]]
 
 
+class NoTokenError(Exception):
+    """The application's function gave no credentials; the cause says why."""
+
+
+async def fresh_token(new_token: TokenSource) -> str:
+    """Asks the application for credentials.
+
+    Raises:
+        NoTokenError: It failed, however it did.
+    """
+    try:
+        return await new_token()
+    except Exception as error:  # the boundary to the application
+        raise NoTokenError(f"there are no credentials: {error}") from error
+
+
 class Driver:
     """Dials, reads, writes and sleeps as the machine says, until it has stopped.
 
@@ -113,12 +129,12 @@ class Driver:
     async def _connection(self) -> None:
         """One connection from dialling to its end."""
         machine = self._machine
-        if self._new_token is not None:
-            machine.token = await self._new_token()
         self._frames.clear()
         try:
+            if self._new_token is not None:
+                machine.token = await fresh_token(self._new_token)
             self._socket = await self._dial()
-        except (OSError, InvalidHandshake, TimeoutError) as error:
+        except (OSError, InvalidHandshake, TimeoutError, NoTokenError) as error:
             self.failure = error
             machine.disconnected(_refusal(error), anyio.current_time())
             self.flush()

@@ -48,6 +48,8 @@ class ToolContext:
         conversation: Which one it belongs to.
         turn: The turn that asked.
         call: The server's id of the call.
+        name: What the model called.
+        deadline_ms: How long the server waits for the result, from the request on.
         redelivered: It was asked for before, over a connection that went away.
     """
 
@@ -55,6 +57,8 @@ class ToolContext:
         self.conversation = request.conversation
         self.turn = request.turn
         self.call = request.call
+        self.name = request.name
+        self.deadline_ms = request.deadline_ms
         self.redelivered = request.redelivered
         self._progress = progress
         self._loop_thread = get_ident()

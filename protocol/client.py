@@ -341,8 +341,8 @@ class ClientProtocol(Commands):
             case ErrorBody(code="draining"):
                 pass  # taken on the next connection, under this id
             case ErrorBody(code="rate_limited", retry_after_ms=wait_ms):
-                wait_s = None if wait_ms is None else wait_ms / 1000
-                self._outbox.too_fast(reply.re, wait_s, now)
+                wait_seconds = None if wait_ms is None else wait_ms / 1000
+                self._outbox.too_fast(reply.re, wait_seconds, now)
             case _:
                 self._settle(reply)
                 self._send_late(now)

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from protocol.commands import Command, Interrupt
 
-_USUAL_WAIT_S = 1.0
+_USUAL_WAIT_SECONDS = 1.0
 """For a refusal that names no wait."""
 
 
@@ -45,18 +45,20 @@ class Outbox:
         self._late.discard(command_id)
         return held[0] if held else None
 
-    def too_fast(self, command_id: str, wait_s: float | None, now: float) -> None:
+    def too_fast(self, command_id: str, wait_seconds: float | None, now: float) -> None:
         """Notes that a command came too fast for the server.
 
         Args:
             command_id: Which one; void where it is not held.
-            wait_s: What the server asks to wait; None for no word on it.
+            wait_seconds: What the server asks to wait; None for no word on it.
             now: When.
         """
         if command_id in self._held:
             self._late.add(command_id)
             self._tried = None
-            self._again_at = now + (_USUAL_WAIT_S if wait_s is None else wait_s)
+            self._again_at = now + (
+                _USUAL_WAIT_SECONDS if wait_seconds is None else wait_seconds
+            )
 
     def next_timer(self) -> float | None:
         """When `due` has something at the latest; None for not by time alone."""

@@ -4,6 +4,7 @@ Frames go to their conversations as they came. A connection that is lost is made
 again with back-off, one that the scenario dropped only when that says so.
 """
 
+from collections.abc import Collection
 from random import Random
 from typing import Protocol
 
@@ -29,6 +30,16 @@ from protocol.events import Event, LogEvent
 from protocol.frame_error import FrameError
 
 _MOST_ATTEMPTS = 8
+
+
+def command_id(talk: str, number: int) -> str:
+    """Makes the id of a conversation's command."""
+    return f"{talk}.{number}"
+
+
+def talk_of(command: str) -> str:
+    """Returns whose command that is."""
+    return command.rpartition(".")[0]
 
 
 class Talker(Protocol):
@@ -110,7 +121,7 @@ class Peer:
         self._dropped = False
         self._returned = anyio.Event()
         self._dialling = anyio.Lock()
-        self._owners: dict[str, str] = {}
+        self._owed: set[str] = set()
 
     @property
     def alive(self) -> int:
@@ -162,15 +173,18 @@ class Peer:
                     await self._make()
         return self._generation
 
-    async def send(self, data: bytes, *, owner: str, command: str) -> None:
-        """Sends a frame of a conversation; void where there is no connection.
+    def left(self, name: str, owed: Collection[str]) -> None:
+        """A conversation is over.
 
         Args:
-            data: The frame.
-            owner: Which conversation.
-            command: Its id.
+            name: Which.
+            owed: Its commands whose replies may still come.
         """
-        self._owners[command] = owner
+        self.talks.pop(name, None)
+        self._owed.update(owed)
+
+    async def send(self, data: bytes) -> None:
+        """Sends a frame; void where there is no connection."""
         if self._connection is not None:
             self.tally.count("sent_frames")
             await self._connection.send(data)
@@ -240,9 +254,10 @@ class Peer:
     def _control(self, frame: ControlFrame, data: bytes, now: float) -> Talker | None:
         match frame:
             case Reply():
-                talk = self.talks.get(self._owners.get(frame.re, ""))
-                if frame.re not in self._owners:
+                talk = self.talks.get(talk_of(frame.re))
+                if talk is None and frame.re not in self._owed:
                     self._fault("foreign_reply", f"a reply to {frame.re}")
+                self._owed.discard(frame.re)
             case CaughtUp() | ToolRequest():
                 talk = self.talks.get(frame.conversation)
             case ErrorFrame():

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 
 from client_demo.load.report import Times
 from client_demo.load.series import Bucket, Series
+from client_demo.load.sketch import quantile
 from client_demo.load.svg import Axis, Line, axis, columns, hints, line, plot
 
 Write = Callable[[float], str]
@@ -51,9 +52,8 @@ def first_tokens(series: Series) -> str:
         if not bucket.ttft_ms:
             texts.append("nothing began")
             continue
-        values = sorted(bucket.ttft_ms)
         middle = (place + 0.5) * series.width_seconds
-        half, tail = _quantile(values, 0.5), _quantile(values, 0.99)
+        half, tail = quantile(bucket.ttft_ms, 0.5), quantile(bucket.ttft_ms, 0.99)
         halves.append((middle, half))
         tails.append((middle, tail))
         texts.append(f"p50 {milliseconds(half)}, p99 {milliseconds(tail)}")
@@ -141,7 +141,3 @@ def _ends(bucket: Bucket) -> str:
 
 def _tail(share: float) -> float:
     return -math.log10(max(1 - share / 100, 1e-9))
-
-
-def _quantile(ascending: list[float], part: float) -> float:
-    return ascending[max(0, math.ceil(part * len(ascending)) - 1)]

@@ -5,14 +5,13 @@ are sent again under the same id after a connection was lost.
 """
 
 from collections import Counter
-from collections.abc import Callable
-from itertools import count
+from collections.abc import Callable, Collection
 
 import anyio
 from msgspec.structs import replace
 
 from client_demo.load.oracle import Oracle
-from client_demo.load.peer import Peer
+from client_demo.load.peer import Peer, command_id
 from client_demo.load.recording import Recording
 from client_demo.load.script_error import ScriptError
 from client_demo.load.turn_watch import TurnWatch
@@ -78,8 +77,7 @@ class Talk:
         self._resuming = False
         self._unreplied: dict[str, bytes] = {}
         self._replies: dict[str, tuple[Reply, float]] = {}
-        self._replied: set[str] = set()
-        self._ids = count(1)
+        self._given = 0
         self._unacked = 0
         self._moved = anyio.Event()
 
@@ -89,9 +87,15 @@ class Talk:
         busy = self.oracle.running or any(not watch.over for watch in self._watches)
         return self.caught_up and not busy
 
+    @property
+    def owed(self) -> Collection[str]:
+        """Commands that were not replied to."""
+        return self._unreplied.keys()
+
     def new_id(self) -> str:
         """Returns an id for a command."""
-        return f"{self.name}.{next(self._ids)}"
+        self._given += 1
+        return command_id(self.name, self._given)
 
     def watched(self, watch: TurnWatch) -> None:
         """A message is about to be sent."""
@@ -121,8 +125,8 @@ class Talk:
                 if not reply.ok:
                     raise refusal(reply)
                 self._generation = generation
-                for command, data in [*self._unreplied.items()]:
-                    await self._transmit(data, command)
+                for data in [*self._unreplied.values()]:
+                    await self._transmit(data)
 
     async def command(
         self, frame: Command, within_seconds: float = _REPLY_SECONDS
@@ -135,7 +139,7 @@ class Talk:
         data = encode(frame)
         self._unreplied[frame.id] = data
         if self._is_attached():
-            await self._transmit(data, frame.id)
+            await self._transmit(data)
         await self.until(lambda: frame.id in self._replies, within_seconds)
         return self._replies.pop(frame.id)
 
@@ -204,13 +208,19 @@ class Talk:
             self._opening = None
             if reply.ok:
                 self._opened(reply, opening, now)
-        elif reply.re in self._replied:
-            self.found("reply_twice", None, f"{reply.re} was replied to before")
-        self._replied.add(reply.re)
-        self._unreplied.pop(reply.re, None)
+        elif self._unreplied.pop(reply.re, None) is None:
+            self._not_owed(reply.re)
+            return
         self._replies[reply.re] = (reply, now)
         if reply.outcome == "interrupted" and reply.turn is not None:
             self.oracle.interrupted(reply.turn)
+
+    def _not_owed(self, command: str) -> None:
+        number = command.rpartition(".")[2]
+        if number.isdecimal() and 1 <= int(number) <= self._given:
+            self.found("reply_twice", None, f"{command} was replied to before")
+        else:
+            self.found("foreign_reply", None, f"a reply to {command}")
 
     def _opened(self, reply: Reply, opening: Open, now: float) -> None:
         after = opening.after if isinstance(opening.after, int) else None
@@ -243,7 +253,7 @@ class Talk:
         self.caught_up = False
         self._unacked = 0
         generation = self._peer.alive
-        await self._transmit(encode(frame), frame.id)
+        await self._transmit(encode(frame))
         with anyio.move_on_after(_REPLY_SECONDS):
             while frame.id not in self._replies and self._peer.alive == generation:
                 await self._moved.wait()
@@ -253,9 +263,9 @@ class Talk:
             raise ScriptError("wait_timeout", "no reply to `open`")
         return None
 
-    async def _transmit(self, data: bytes, command: str) -> None:
+    async def _transmit(self, data: bytes) -> None:
         self.recording.sent(self._peer.tally.clock(), self._peer.label, data)
-        await self._peer.send(data, owner=self.name, command=command)
+        await self._peer.send(data)
 
 
 def refusal(reply: Reply) -> ScriptError:

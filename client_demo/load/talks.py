@@ -129,7 +129,7 @@ class Talks:
             await self._finish(talk, failed=failed)
         finally:
             self.talk = None
-            self._peer.talks.pop(talk.name, None)
+            self._peer.left(talk.name, talk.owed)
             await self.keep(talk)
 
     async def keep(self, talk: Talk) -> None:

@@ -8,6 +8,7 @@ from msgspec import Struct
 from client_demo.load.figures import COUNTED, MEASURES, TOTALS, Measure
 from client_demo.load.histogram import Histogram
 from client_demo.load.series import Series
+from client_demo.load.sketch import nearest
 from client_demo.load.violations import Violation
 
 _MOST_VIOLATIONS = 100
@@ -102,7 +103,9 @@ class Tally:
     def first_token(self, seconds: float) -> None:
         """Counts the time to a first token."""
         self.time("ttft", seconds)
-        self.series.at(self.clock()).ttft_ms.append(round(seconds * 1000, 2))
+        ttft_ms = self.series.at(self.clock()).ttft_ms
+        value = nearest(seconds * 1000)
+        ttft_ms[value] = ttft_ms.get(value, 0) + 1
 
     def tokens(self, number: int) -> None:
         """Counts pieces of answer."""

@@ -1,71 +1,133 @@
-// What one send became, to be read as it comes: `for await (const text of answer)`.
+// What one send became, to be read as it comes; and all those that somebody may read.
 
-/** Why there is no answer; `code` is that of the protocol where the server refused. */
-export class AnswerError extends Error {
-  constructor({ code = "stopped", message }) {
-    super(message);
-    this.name = "AnswerError";
-    this.code = code;
-  }
+import { CommandError, ConversationResetError, IncompleteAnswerError, TurnError } from "./errors.js";
+
+/** A promise that nobody has to await, with what settles it. */
+function promised() {
+  let settle;
+  const promise = new Promise((resolve, reject) => (settle = { resolve, reject }));
+  promise.catch(() => {}); // who reads in another way gets it there
+  return { promise, ...settle };
 }
 
 export class Answer {
   #conversation;
-  #stop;
+  #interrupt;
+  #taken = promised();
+  #ended = promised();
+  #reply = null;
+  #message = null;
+  #doubt = null;
   #part = 0;
   #piece = 0;
   #failure = null;
+  #isVoid = false;
   #wake = () => {};
-  #settle;
 
   /**
    * @param {import("./conversation.js").Conversation} conversation
    * @param {string} id of the send
-   * @param {(turn: object | undefined) => Promise<object>} stop
+   * @param {(options: object) => Promise<object>} interrupt
    */
-  constructor(conversation, id, stop) {
+  constructor(conversation, id, interrupt) {
     this.#conversation = conversation;
-    this.#stop = stop;
+    this.#interrupt = interrupt;
     this.id = id;
-    /** The turn when it has ended, however it did; fails where there is none. */
-    this.done = new Promise((resolve, reject) => (this.#settle = { resolve, reject }));
-    this.done.catch(() => {}); // who only iterates gets it there
+  }
+
+  /** The conversation's id. */
+  get conversation() {
+    return this.#conversation.id;
   }
 
   /** The turn, or undefined before it begins. */
   get turn() {
-    return this.#conversation.turnOf(this.id);
+    this.#message ??= this.#conversation.messageOf(this.id) ?? null;
+    return this.#message ? this.#conversation.turnAnswering(this.#message) : undefined;
+  }
+
+  /** How it ended, or null before. */
+  get done() {
+    return this.turn?.done ?? null;
+  }
+
+  /** The answer as far as it has arrived and is kept. */
+  get text() {
+    return this.turn?.text ?? "";
+  }
+
+  /** Waits until the server has the message: from here on it can't get lost. */
+  accepted() {
+    return this.#taken.promise;
+  }
+
+  /** Waits for the end, whatever it is. */
+  wait() {
+    return this.#ended.promise;
+  }
+
+  /** Waits for the whole answer. */
+  async answer() {
+    const done = await this.wait();
+    const { text, turn } = this;
+    if (done.status === "completed") return text;
+    if (done.status !== "failed") throw new IncompleteAnswerError(text, done);
+    throw new TurnError(turn.error ?? { code: "internal", message: "No reason was given." });
   }
 
   /** Stops the turn, or takes the send back; what has come by now stays. */
-  stop() {
-    return this.#stop(this.turn);
+  interrupt({ keep, seenSeq } = {}) {
+    const { turn } = this;
+    return this.#interrupt(turn ? { turn: turn.seq, keep, seenSeq } : { send: this.id, keep, seenSeq });
+  }
+
+  /** Gives the answer's text as it comes; however the turn ends, text just ends. */
+  async *pieces() {
+    for (;;) {
+      const news = new Promise((resolve) => (this.#wake = resolve));
+      const { turn } = this;
+      const text = turn && !this.#isVoid ? this.#take(turn) : "";
+      if (text !== "") yield text;
+      else if (this.#failure) throw this.#failure;
+      else if (turn?.done) return;
+      else await news;
+    }
+  }
+
+  /** The server replied to the send. */
+  replied(reply) {
+    this.#reply = reply;
+    if (reply.ok) this.#taken.resolve();
+    else this.fail(new CommandError(reply.error));
   }
 
   /** The conversation has changed. @returns {boolean} whether more may come */
   changed() {
-    const { turn } = this;
-    if (turn?.done) this.#settle.resolve(turn);
+    const { done } = this;
+    if (done) this.#ended.resolve(done);
     this.#wake();
-    return !turn?.done;
+    return !done && !this.#failure;
+  }
+
+  /** What was there is void; what was read of it can't be taken back. */
+  reset(reason) {
+    this.#message = null;
+    this.#isVoid = this.#part > 0 || this.#piece > 0;
+    if (this.#isVoid) this.fail(new ConversationResetError(reason));
+    else this.#doubt = this.#reply && reason;
+  }
+
+  /** The history is there: a message that was taken and is not in it is lost. */
+  caughtUp() {
+    if (this.#doubt && !this.#conversation.messageOf(this.id)) this.fail(new ConversationResetError(this.#doubt));
+    this.#doubt = null;
   }
 
   fail(error) {
-    this.#failure = new AnswerError(error);
-    this.#settle.reject(this.#failure);
+    this.#failure = error;
+    this.#taken.reject(error);
+    this.#ended.reject(error);
     this.#wake();
-  }
-
-  async *[Symbol.asyncIterator]() {
-    for (;;) {
-      const news = new Promise((resolve) => (this.#wake = resolve));
-      const { turn } = this;
-      const text = turn ? this.#take(turn) : "";
-      if (text !== "") yield text;
-      else if (turn?.done) return;
-      else if (this.#failure) throw this.#failure;
-      else await news;
-    }
   }
 
   #take({ parts }) {
@@ -79,5 +141,52 @@ export class Answer {
       if (this.#part === parts.length - 1) break;
     }
     return text;
+  }
+}
+
+/** The answers that have not ended, by the ids of their sends. */
+export class Answers {
+  #open = new Map();
+
+  add(answer) {
+    this.#open.set(answer.id, answer);
+    this.#look(answer);
+  }
+
+  replied(id, reply) {
+    const answer = this.#open.get(id);
+    answer?.replied(reply);
+    if (answer) this.#look(answer);
+  }
+
+  changed(conversation) {
+    for (const answer of this.#of(conversation)) this.#look(answer);
+  }
+
+  reset(conversation, reason) {
+    for (const answer of this.#of(conversation)) answer.reset(reason);
+  }
+
+  caughtUp(conversation) {
+    for (const answer of this.#of(conversation)) {
+      answer.caughtUp();
+      this.#look(answer);
+    }
+  }
+
+  /** Nothing more comes, of one conversation or of all. */
+  fail(error, conversation) {
+    for (const answer of conversation === undefined ? [...this.#open.values()] : this.#of(conversation)) {
+      this.#open.delete(answer.id);
+      answer.fail(error);
+    }
+  }
+
+  #of(conversation) {
+    return [...this.#open.values()].filter((answer) => answer.conversation === conversation);
+  }
+
+  #look(answer) {
+    if (!answer.changed()) this.#open.delete(answer.id);
   }
 }

@@ -1,7 +1,7 @@
 // When to dial again: full-jitter back-off, and what a close code asks for.
 // Holds numbers only; the caller tells how attempts went and does the waiting.
 
-export const BACKOFF_S = [2, 30];
+export const BACKOFF_SECONDS = [2, 30];
 const STABLE_MS = 30_000;
 
 const FATAL = new Set([1000, 1003, 1007]);
@@ -27,12 +27,12 @@ export class Backoff {
 
   /**
    * @param {() => number} random evenly spread over [0, 1)
-   * @param {[number, number]} windowsS the first and the largest window, in seconds
+   * @param {[number, number]} windowsSeconds the first and the largest window, in seconds
    */
-  constructor(random, [baseS, capS] = BACKOFF_S) {
+  constructor(random, [baseSeconds, capSeconds] = BACKOFF_SECONDS) {
     this.#random = random;
-    this.#baseMs = baseS * 1_000;
-    this.#capMs = capS * 1_000;
+    this.#baseMs = baseSeconds * 1_000;
+    this.#capMs = capSeconds * 1_000;
     this.#windowMs = this.#baseMs;
     /** Delays handed out since the last stable period. */
     this.attempts = 0;

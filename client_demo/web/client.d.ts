@@ -1,7 +1,7 @@
 // The types of `client.js`. Frames and their members are in `protocol.d.ts`, which is
 // generated from the protocol.
 
-import type { Config, ErrorBody, ErrorFrame, Interrupt, Reply, Send, ToolRequest, Waiting, Welcome } from "./protocol.d.ts";
+import type { Config, DoneEvent, ErrorBody, ErrorFrame, Interrupt, Reply, Send, ToolRequest, Waiting, Welcome } from "./protocol.d.ts";
 import { Fold, type Turn } from "./fold.js";
 
 export { Fold };
@@ -70,10 +70,8 @@ export interface ClientOptions {
   /** `ws:` or `wss:`, ends in `/v1/chat`. */
   url: string;
   WebSocket?: new (url: string, protocols: string[]) => any;
-  /** Asked for at each connection, until `refresh` gave another. */
-  token?: () => string | null;
-  /** Asked for when the credentials run out; `refresh` is sent with it. */
-  renew?: () => Promise<string | null>;
+  /** Credentials, or a function that gets new ones, asked before each connection and when they are about to expire. */
+  token?: string | null | (() => string | null | Promise<string | null>);
   tools?: Record<string, Tool>;
   /** The server holds a conversation's events back while so many bytes were not reported by `painted`. */
   windowBytes?: number;
@@ -87,38 +85,44 @@ export interface ClientOptions {
   clock?: Clock;
   /** Whether the page is hidden: its timers can't be trusted then. */
   hidden?: () => boolean;
+  /** How long one attempt to connect may take, 10 s if not given. */
+  openTimeoutSeconds?: number;
+  /** The first and the largest window of the back-off, 2 and 30 s if not given. */
+  backoffSeconds?: [number, number];
   /** For the server's log. */
   client?: { name: string; version?: string };
   handlers?: Handlers;
 }
 
 export interface OpenOptions {
-  /** Its settings if it is made now. */
+  /** Its settings. */
   config?: Config;
+  /** False leaves the settings of one that exists as they are. */
+  reconfigure?: boolean;
   windowBytes?: number;
   view?: "merged" | "frames";
+  /** Event types that come only on request. */
+  include?: "tool_delta"[];
   maxDelayMs?: number;
 }
 
 export interface SendOptions {
   policy?: Policy;
-  /** With policy `interrupt`: the last number that was seen. */
+  /** With policy `interrupt`: the last number that was seen; all that has arrived if not given. */
   seenSeq?: number;
   onDisconnect?: "continue" | "cancel";
   metadata?: Record<string, unknown>;
 }
 
 export interface InterruptOptions {
+  /** The turn that runs if not given. */
   turn?: number;
+  /** Takes back this send. */
   send?: string;
+  /** The last number that was seen; all that has arrived if not given. */
   seenSeq?: number;
+  /** Which text stays; what was seen if not given. */
   keep?: Keep;
-}
-
-/** A command on its way; a reply that is not `ok` is a value too. */
-export interface Sent {
-  id: string;
-  replied: Promise<Reply>;
 }
 
 export interface Cursor {
@@ -137,26 +141,74 @@ export interface Conversation {
   readonly waiting: Waiting | null;
   /** Why it can't be opened, or null. */
   readonly error: ErrorBody | null;
+  /** Names of the tools that the server runs itself, as it said at the opening. */
+  readonly serverTools: string[];
   /** Whether an answer is under way or due. */
   readonly busy: boolean;
   turnOf(send: string): Turn | undefined;
 }
 
-/** What one send became; each iteration gives text that is new. */
-export interface Answer extends AsyncIterable<string> {
+/** What one send became. Its methods fail with a `ClientError` where there is no answer. */
+export interface Answer {
   /** Of the send. */
   readonly id: string;
+  readonly conversation: string;
+  /** All that has arrived of it; undefined until it begins. */
   readonly turn: Turn | undefined;
-  /** The turn when it has ended, however it did. */
-  readonly done: Promise<Turn>;
+  /** How it ended; null until its end has arrived. */
+  readonly done: DoneEvent | null;
+  /** The answer as far as it has arrived and is kept. */
+  readonly text: string;
+  /** Waits until the server has the message: from here on it can't get lost. */
+  accepted(): Promise<void>;
+  /** Waits for the end, whatever it is. */
+  wait(): Promise<DoneEvent>;
+  /** Waits for the whole answer; fails with `TurnError` or `IncompleteAnswerError` where it is none. */
+  answer(): Promise<string>;
+  /** Gives the text as it comes; however the turn ends, text just ends, and `done` says how. */
+  pieces(): AsyncGenerator<string>;
   /** Stops it, or takes the send back. */
-  stop(): Promise<Reply>;
+  interrupt(options?: Pick<InterruptOptions, "keep" | "seenSeq">): Promise<Reply>;
 }
 
-/** There is no answer; `code` is the protocol's, or `stopped`. */
-export class AnswerError extends Error {
-  readonly code: string;
+/** The base of all errors that the client gives. */
+export class ClientError extends Error {}
+
+/** The client has stopped: by `stop`, or because the server ended it for good. */
+export class StoppedError extends ClientError {
+  /** Of the close; null where the application stopped it. */
+  readonly code: number | null;
 }
+
+/** The server's log is another than before: what was read so far is void. */
+export class ConversationResetError extends ClientError {
+  /** `expired`, `seq_ahead` or `epoch_changed`. */
+  readonly reason: string;
+}
+
+/** The answer is not the whole answer: it was interrupted or cut short. */
+export class IncompleteAnswerError extends ClientError {
+  /** What there is of it. */
+  readonly text: string;
+  readonly done: DoneEvent;
+}
+
+/** An error from the server's catalogue. */
+export class CodedError extends ClientError {
+  readonly code: string;
+  /** Whether the same again may succeed. */
+  readonly retryable: boolean;
+  /** The least wait before that; null for no hint. */
+  readonly retryAfterSeconds: number | null;
+  /** A JSON path to the member at fault; null where it is no single one. */
+  readonly param: string | null;
+}
+
+/** The server refused a command. */
+export class CommandError extends CodedError {}
+
+/** A turn failed: its `done` has the status `failed`. */
+export class TurnError extends CodedError {}
 
 export class ChatClient {
   constructor(options: ClientOptions);
@@ -164,6 +216,7 @@ export class ChatClient {
   /** What the server said of itself; null before the first connection. */
   readonly welcome: Welcome | null;
   readonly status: Status;
+  readonly connected: boolean;
   /** The tools of this client, as `config.tools` wants them. */
   readonly toolDeclarations: NonNullable<Config["tools"]>;
   start(): void;
@@ -171,13 +224,13 @@ export class ChatClient {
   drop(offlineMs?: number): void;
   wake(): void;
   open(id?: string, options?: OpenOptions): Conversation;
-  send(conversation: string, content: Content, options?: SendOptions): Sent;
-  ask(conversation: string, content: Content, options?: SendOptions): Answer;
-  sendAgain(conversation: string, id: string): Sent;
+  send(conversation: string, content: Content, options?: SendOptions): Answer;
+  ask(conversation: string, content: Content, options?: SendOptions): Promise<string>;
+  sendAgain(conversation: string, id: string): Answer;
   discard(conversation: string, id: string): void;
   interrupt(conversation: string, options?: InterruptOptions): Promise<Reply>;
   configure(conversation: string, config: Config): Promise<Reply>;
-  fork(conversation: string, through: number, options?: { new?: string }): Promise<Reply>;
+  fork(conversation: string, through?: number, options?: { new?: string }): Promise<string>;
   close(conversation: string): Promise<Reply>;
   delete(conversation: string): Promise<Reply>;
   refresh(token: string): Promise<Reply>;

@@ -3,14 +3,19 @@
 // replied to. `session.js` has the rules, `link.js` the socket, `engine.js` runs both,
 // `fold.js` makes of events what stands on a screen; this is what applications use.
 
-import { Answer, AnswerError } from "./answer.js";
+import { Answer, Answers } from "./answer.js";
+import { BACKOFF_SECONDS } from "./backoff.js";
 import { Engine } from "./engine.js";
+import { CommandError, stopError } from "./errors.js";
 import { randomId } from "./ids.js";
 import { SYSTEM_CLOCK } from "./link.js";
+import { change } from "./settings.js";
 import { ToolRunner } from "./tool_runner.js";
 
-export { AnswerError };
 export { chaotic } from "./chaos.js";
+export {
+  ClientError, CodedError, CommandError, ConversationResetError, IncompleteAnswerError, StoppedError, TurnError,
+} from "./errors.js";
 export { Fold } from "./fold.js";
 export { keptIn } from "./keep.js";
 
@@ -26,9 +31,11 @@ export class ChatClient {
   #windowBytes;
   #maxDelayMs;
   #keep;
+  #newId;
   #handlers;
-  #renew;
-  #answers = new Set();
+  #answers = new Answers();
+  /** Settings that are compared once the history is there, by conversation. */
+  #wanted = new Map();
 
   /**
    * Its members, with their types, are described in `client.d.ts`.
@@ -37,8 +44,7 @@ export class ChatClient {
   constructor({
     url,
     WebSocket = globalThis.WebSocket,
-    token = () => null,
-    renew,
+    token = null,
     tools = {},
     windowBytes,
     maxDelayMs,
@@ -47,6 +53,8 @@ export class ChatClient {
     random = Math.random,
     clock = SYSTEM_CLOCK,
     hidden = () => false,
+    openTimeoutSeconds = 10,
+    backoffSeconds = BACKOFF_SECONDS,
     client = { name: "wsserver-js", version: "0.1.0" },
     handlers = {},
   }) {
@@ -54,13 +62,16 @@ export class ChatClient {
     this.#windowBytes = windowBytes;
     this.#maxDelayMs = maxDelayMs;
     this.#keep = keep;
+    this.#newId = newId;
     this.#handlers = handlers;
-    this.#renew = renew;
     this.#runner = new ToolRunner(tools, {
       answer: (conversation, call, result) => this.#engine.toolResult(conversation, call, result),
       progress: (conversation, call) => this.toolProgress(conversation, call),
     });
-    this.#engine = new Engine({ url, WebSocket, token, newId, random, clock, hidden, client }, this.#events());
+    this.#engine = new Engine(
+      { url, WebSocket, token, newId, random, clock, hidden, openTimeoutSeconds, backoffSeconds, client },
+      this.#events(),
+    );
     for (const frame of keep.load()) this.#send(frame);
   }
 
@@ -83,11 +94,17 @@ export class ChatClient {
     return this.#engine.status;
   }
 
+  /** Whether there is a connection at this moment. */
+  get connected() {
+    return this.status.state === "online";
+  }
+
   /** Connects, and reconnects until `stop` or a close that forbids it. */
   start() {
     this.#engine.link.start();
   }
 
+  /** Leaves the server; what waits for a reply or an answer fails. */
   stop() {
     this.#engine.link.stop();
   }
@@ -109,28 +126,34 @@ export class ChatClient {
     );
   }
 
-  /** Opens a conversation, which is made if the server does not know the name. */
-  open(id = randomId(), { config, windowBytes = this.#windowBytes, maxDelayMs = this.#maxDelayMs, view } = {}) {
-    const more = { window_bytes: windowBytes, max_delay_ms: maxDelayMs, config, view };
+  /**
+   * Opens a conversation, which is made if the server does not know the name. Where it
+   * exists already and its settings are others than `config`, it is configured anew,
+   * unless told otherwise.
+   */
+  open(
+    id = randomId(),
+    { config, reconfigure = true, windowBytes = this.#windowBytes, maxDelayMs = this.#maxDelayMs, view, include } = {},
+  ) {
+    const more = { window_bytes: windowBytes, max_delay_ms: maxDelayMs, config, view, include };
+    if (config && reconfigure) this.#wanted.set(id, config);
     return this.#engine.open(id, { handles: Object.keys(this.#tools), ...given(more) });
   }
 
-  /** Says something; it arrives once, whatever happens to the connection. */
+  /**
+   * Says something; it arrives once, whatever happens to the connection. With the
+   * policy `interrupt` the turn that runs keeps what had arrived here, or what
+   * `seenSeq` says.
+   */
   send(conversation, content, { policy, seenSeq, onDisconnect, metadata } = {}) {
-    const more = { policy, seen_seq: seenSeq, on_disconnect: onDisconnect, metadata };
+    const seen = seenSeq ?? (policy === "interrupt" ? this.cursor(conversation)?.last : undefined);
+    const more = { policy, seen_seq: seen, on_disconnect: onDisconnect, metadata };
     return this.#send({ type: "send", conversation, content, ...given(more) });
   }
 
-  /** Says something in a conversation that is open, to read what is answered. */
+  /** Says something and waits for the whole answer. */
   ask(conversation, content, options) {
-    const { id } = this.send(conversation, content, options);
-    const answer = new Answer(this.conversations.get(conversation), id, (turn) => {
-      const which = turn ? { turn: turn.seq, seenSeq: this.cursor(conversation)?.last } : { send: id };
-      return this.interrupt(conversation, which);
-    });
-    this.#answers.add(answer);
-    this.#look(answer);
-    return answer;
+    return this.send(conversation, content, options).answer();
   }
 
   /** Sends once more, under the same id, what was refused. */
@@ -143,9 +166,15 @@ export class ChatClient {
     this.#engine.update(conversation, (each) => each.sends.delete(id));
   }
 
-  /** Stops a turn, or takes a send back that has not begun. */
-  interrupt(conversation, { turn, send, seenSeq, keep = seenSeq === undefined ? undefined : "seen" } = {}) {
-    return this.#reply({ type: "interrupt", conversation, ...given({ turn, send, seen_seq: seenSeq, keep }) });
+  /**
+   * Stops a turn, the one that runs where none is named, or takes a send back that has
+   * not begun. What stays is what had arrived here, or what `seenSeq` or `keep` say.
+   */
+  interrupt(conversation, { turn, send, seenSeq, keep } = {}) {
+    const isSend = send !== undefined;
+    const which = isSend ? { send } : { turn: turn ?? this.conversations.get(conversation)?.fold.running?.seq };
+    const seen = seenSeq ?? (isSend ? undefined : this.cursor(conversation)?.last);
+    return this.#reply({ type: "interrupt", conversation, ...given({ ...which, seen_seq: seen, keep }) });
   }
 
   /** Changes settings for the turns that start from here on. */
@@ -153,19 +182,27 @@ export class ChatClient {
     return this.#reply({ type: "configure", conversation, config });
   }
 
-  /** Makes a new conversation of this one up to the end of the turn with that number. */
-  fork(conversation, through, options = {}) {
-    return this.#reply({ type: "fork", conversation, through, ...given({ new: options.new }) });
+  /**
+   * Makes a new conversation of this one up to the end of the turn with that number, or
+   * of all of it; gives its id.
+   */
+  fork(conversation, through = this.cursor(conversation)?.last, options = {}) {
+    const fork = { type: "fork", conversation, through, ...given({ new: options.new }) };
+    const made = this.#reply(fork).then((reply) => reply.conversation);
+    made.catch(() => {}); // who wants to know awaits it
+    return made;
   }
 
   /** Leaves a conversation; a running turn goes on. */
   close(conversation) {
+    this.#gone(conversation, "closed");
     return this.#reply({ type: "close", conversation });
   }
 
   /** Removes a conversation from the server. */
   delete(conversation) {
     this.#runner.stop("The conversation was deleted.", { conversation });
+    this.#gone(conversation, "deleted");
     return this.#reply({ type: "delete", conversation });
   }
 
@@ -197,6 +234,9 @@ export class ChatClient {
       tool: (request) => this.#runner.run(request),
       toolOver: (why, which) => this.#runner.stop(why, which),
       expiring: (inMs) => this.#expiring(inMs),
+      reset: (conversation, reason) => this.#answers.reset(conversation, reason),
+      caughtUp: (conversation) => this.#caughtUp(conversation),
+      lost: (conversation, error) => this.#answers.fail(new CommandError(error), conversation),
     };
   }
 
@@ -205,15 +245,16 @@ export class ChatClient {
   }
 
   #send(members) {
-    // What was kept over a reload opens its conversation; it is shown before it is sent.
-    if (members.id && !this.conversations.has(members.conversation)) this.open(members.conversation);
-    const sent = this.#engine.command(members);
-    const frame = { ...members, id: sent.id };
-    if (this.#engine.held.some(({ id }) => id === sent.id)) {
-      this.#showSend(frame, null);
-    }
+    const { conversation } = members;
+    if (!this.conversations.has(conversation)) this.open(conversation);
+    const id = members.id ?? this.#newId();
+    const frame = { ...members, id };
+    const answer = new Answer(this.conversations.get(conversation), id, (options) => this.interrupt(conversation, options));
+    this.#answers.add(answer);
+    this.#engine.command(frame);
+    if (this.#engine.held.some((held) => held.id === id)) this.#showSend(frame, null);
     this.#saveSends();
-    return sent;
+    return answer;
   }
 
   #saveSends() {
@@ -221,22 +262,31 @@ export class ChatClient {
   }
 
   #changed(conversation) {
-    for (const answer of this.#answers) this.#look(answer);
+    this.#answers.changed(conversation.id);
     this.#handlers.change?.(conversation);
   }
 
-  #look(answer) {
-    if (!answer.changed()) this.#answers.delete(answer);
-  }
-
   #statusChanged(status) {
-    if (status.state === "stopped" && this.#answers.size > 0) {
-      const why = status.code === null ? "" : `: the server closed with ${status.code}`;
-      const error = status.error ?? { message: `The client has stopped${why}.` };
-      for (const answer of this.#answers) answer.fail(error);
-      this.#answers.clear();
+    if (status.state === "stopped") {
+      const error = stopError(status.code, status.error);
+      this.#answers.fail(error);
+      this.#engine.fail(error);
     }
     this.#handlers.status?.(status);
+  }
+
+  #caughtUp(conversation) {
+    this.#answers.caughtUp(conversation);
+    const wanted = this.#wanted.get(conversation);
+    this.#wanted.delete(conversation);
+    const members = wanted && change(this.conversations.get(conversation).fold.config, wanted);
+    if (members) this.configure(conversation, members);
+  }
+
+  #gone(conversation, how) {
+    this.#wanted.delete(conversation);
+    const error = { code: "conversation_not_found", message: `The conversation was ${how} here.` };
+    this.#answers.fail(new CommandError(error), conversation);
   }
 
   #replied(command, reply) {
@@ -259,18 +309,12 @@ export class ChatClient {
 
   #sendReplied(frame, reply) {
     this.#saveSends();
-    if (reply.ok) return;
-    this.#showSend(frame, reply.error);
-    for (const answer of this.#answers) {
-      if (answer.id !== frame.id) continue;
-      this.#answers.delete(answer);
-      answer.fail(reply.error);
-    }
+    if (!reply.ok) this.#showSend(frame, reply.error);
+    this.#answers.replied(frame.id, reply);
   }
 
-  async #expiring(inMs) {
+  #expiring(inMs) {
     this.#handlers.expiring?.(inMs);
-    const token = await this.#renew?.();
-    if (token) this.refresh(token);
+    this.#engine.renew();
   }
 }

@@ -29,10 +29,18 @@ export class Conversation {
 
   /** The turn that a send became or joined, or undefined while there is none. */
   turnOf(send) {
-    for (const message of this.fold.messages.values()) {
-      if (message.id === send) return this.fold.turns.get(message.turn ?? message.steers);
-    }
+    const message = this.messageOf(send);
+    return message && this.turnAnswering(message);
+  }
+
+  /** What a send is in the log, or undefined while it is not there. */
+  messageOf(send) {
+    for (const message of this.fold.messages.values()) if (message.id === send) return message;
     return undefined;
+  }
+
+  turnAnswering({ turn, steers }) {
+    return this.fold.turns.get(turn ?? steers);
   }
 
   opened(reply) {

@@ -4,11 +4,13 @@
 
 import { Backoff } from "./backoff.js";
 import { Conversation } from "./conversation.js";
+import { CommandError } from "./errors.js";
 import { Link, Timers } from "./link.js";
 import { Session } from "./session.js";
 
 export class Engine {
-  #token;
+  #credentials;
+  #token = null;
   #clock;
   #on;
   #session;
@@ -21,16 +23,17 @@ export class Engine {
    * @param {object} options those of `ChatClient`
    * @param {object} on `change(conversation)`, `status(status)`,
    *   `reply(command, reply)`, `tool(request)`, `toolOver(why, which)`,
-   *   `expiring(inMs)`
+   *   `expiring(inMs)`, `reset(conversation, reason)`, `caughtUp(conversation)`,
+   *   `lost(conversation, error)`
    */
-  constructor({ url, WebSocket, token, newId, random, clock, hidden, client }, on) {
-    this.#token = token;
+  constructor({ url, WebSocket, token, newId, random, clock, hidden, openTimeoutSeconds, backoffSeconds, client }, on) {
+    this.#credentials = token;
     this.#clock = clock;
     this.#on = on;
     this.#session = new Session({ newId, client });
     this.#timers = new Timers(clock);
     this.#reopening = new Backoff(random);
-    this.#link = new Link({ url, WebSocket, random, clock, hidden, on: this.#linkEvents() });
+    this.#link = new Link({ url, WebSocket, random, clock, hidden, openTimeoutSeconds, backoffSeconds, on: this.#linkEvents() });
     /** @type {Map<string, Conversation>} */
     this.conversations = new Map();
     this.welcome = null;
@@ -54,15 +57,38 @@ export class Engine {
     return conversation;
   }
 
-  /** @returns {{id: string, replied: Promise<object>}} */
+  /** @returns {{id: string, replied: Promise<object>}} fails where the server refused */
   command(members) {
     const ends = members.type === "close" || members.type === "delete";
     if (ends) this.conversations.delete(members.conversation);
-    if (members.type === "refresh") this.#token = () => members.token;
+    if (members.type === "refresh") {
+      this.#token = members.token;
+      if (typeof this.#credentials !== "function") this.#credentials = members.token;
+    }
     const id = this.#session.command(members);
-    const replied = new Promise((resolve) => this.#waiters.set(id, resolve));
+    const replied = new Promise((resolve, reject) => this.#waiters.set(id, { resolve, reject }));
+    replied.catch(() => {}); // who wants to know awaits it
     this.#flush();
     return { id, replied };
+  }
+
+  /** Tells all that wait for a reply that none will come. */
+  fail(error) {
+    const waiters = [...this.#waiters.values()];
+    this.#waiters.clear();
+    for (const { reject } of waiters) reject(error);
+  }
+
+  /** Asks for credentials where that is possible, and gives those that are new. */
+  async renew() {
+    if (typeof this.#credentials !== "function") return;
+    const before = this.#token;
+    try {
+      const token = await this.#credentials();
+      if (token !== null && token !== before) this.command({ type: "refresh", token });
+    } catch {
+      // The server ends the connection, and the next one asks again.
+    }
   }
 
   cursor(conversation) {
@@ -94,8 +120,9 @@ export class Engine {
 
   #linkEvents() {
     return {
+      dialling: () => this.#authenticate(),
       opened: () => {
-        this.#session.connected(this.#token());
+        this.#session.connected(this.#token);
         this.#flush();
       },
       frame: (text) => {
@@ -113,6 +140,25 @@ export class Engine {
       },
       status: (change) => this.#setStatus(change),
     };
+  }
+
+  /** Gets what the next `hello` says; a promise where that takes time. */
+  #authenticate() {
+    try {
+      const token = typeof this.#credentials === "function" ? this.#credentials() : this.#credentials;
+      if (token instanceof Promise) return token.then((later) => (this.#token = later)).catch((fault) => this.#noToken(fault));
+      this.#token = token;
+      return undefined;
+    } catch (fault) {
+      return this.#noToken(fault);
+    }
+  }
+
+  /** The attempt has failed; another follows. */
+  #noToken(fault) {
+    const message = `There are no credentials: ${fault?.message ?? fault}`;
+    this.#setStatus({ error: { type: "error", code: "unauthorized", message, retryable: true } });
+    return Promise.reject(fault);
   }
 
   #flush() {
@@ -136,6 +182,7 @@ export class Engine {
         break;
       case "caught_up":
         this.update(notice.frame.conversation, (each) => (each.caughtUp = true));
+        this.#on.caughtUp(notice.frame.conversation);
         break;
       case "reset":
         this.#reset(notice);
@@ -197,6 +244,7 @@ export class Engine {
 
   #reset({ conversation, reason }) {
     if (reason === "epoch_changed") this.#on.toolOver("The log began anew.", { conversation });
+    this.#on.reset(conversation, reason);
     this.update(conversation, (each) => each.reset());
   }
 
@@ -204,6 +252,7 @@ export class Engine {
     if (error.code !== "rate_limited") this.update(conversation, (each) => (each.error = error));
     if (error.code === "conversation_not_found" && this.cursor(conversation).epoch !== null) {
       // The server no longer has it: begin anew under the same name.
+      this.#on.reset(conversation, "epoch_changed");
       this.update(conversation, (each) => each.reset());
       this.#session.openAnew(conversation);
     } else if (error.retryable) {
@@ -211,13 +260,17 @@ export class Engine {
         if (this.cursor(conversation)) this.#session.open(conversation);
         this.#flush();
       });
+    } else {
+      this.#on.lost(conversation, error);
     }
   }
 
   #replied({ command, reply }) {
     this.#on.reply(command, reply);
-    this.#waiters.get(command.id)?.(reply);
+    const waiter = this.#waiters.get(command.id);
     this.#waiters.delete(command.id);
+    if (reply.ok) waiter?.resolve(reply);
+    else waiter?.reject(new CommandError(reply.error));
   }
 
   #setStatus(change) {

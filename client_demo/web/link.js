@@ -4,7 +4,6 @@
 import { advice, Backoff } from "./backoff.js";
 
 const SUBPROTOCOL = "wsserver.v1";
-const WELCOME_TIMEOUT_MS = 10_000;
 const ANSWER_TIMEOUT_MS = 5_000;
 // A server may miss one heartbeat on a busy machine, hardly two.
 const SILENT_HEARTBEATS = 2.5;
@@ -45,24 +44,27 @@ export class Link {
   #backoff;
   #timers;
   #socket = null;
+  #attempt = null;
   #heard = 0;
   #heartbeatMs = 0;
   #onlineSince = null;
   #floorMs = 0;
+  #openTimeoutMs;
 
   /**
    * @param {object} options
    * @param {() => boolean} options.hidden timers can't be trusted while it is true
-   * @param {object} options.on `opened()`, `frame(text)`, `gone()`, `ping(now)`,
+   * @param {object} options.on `dialling()`, which may be waited for, `opened()`, `frame(text)`, `gone()`, `ping(now)`,
    *   `status(change)`
    */
-  constructor({ url, WebSocket, random, clock, hidden, on }) {
+  constructor({ url, WebSocket, random, clock, hidden, openTimeoutSeconds, backoffSeconds, on }) {
     this.#url = url;
     this.#WebSocket = WebSocket;
     this.#clock = clock;
     this.#hidden = hidden;
     this.#on = on;
-    this.#backoff = new Backoff(random);
+    this.#openTimeoutMs = openTimeoutSeconds * 1_000;
+    this.#backoff = new Backoff(random, backoffSeconds);
     this.#timers = new Timers(clock);
     /** @type {"stopped" | "connecting" | "online" | "waiting"} */
     this.state = "stopped";
@@ -117,6 +119,20 @@ export class Link {
   #dial() {
     this.#timers.clear();
     this.#floorMs = 0;
+    this.#timers.set("welcome", this.#openTimeoutMs, () => this.#lost(null));
+    this.#become("connecting", { retryAt: null });
+    const attempt = {};
+    this.#attempt = attempt;
+    const ready = this.#on.dialling();
+    if (!(ready instanceof Promise)) {
+      this.#connect();
+      return;
+    }
+    const ifOurs = (run) => () => this.#attempt === attempt && run();
+    ready.then(ifOurs(() => this.#connect()), ifOurs(() => this.#lost(null)));
+  }
+
+  #connect() {
     const socket = new this.#WebSocket(this.#url, [SUBPROTOCOL]);
     this.#socket = socket;
     const ours = (run) => (event) => {
@@ -130,12 +146,11 @@ export class Link {
     // 1005 and 1006 are never on the wire: no close frame, or one without a code.
     socket.onclose = ours(({ code }) => this.#lost(code === 1005 || code === 1006 ? null : code));
     socket.onerror = () => {}; // `close` follows
-    this.#timers.set("welcome", WELCOME_TIMEOUT_MS, () => this.#lost(null));
-    this.#become("connecting", { retryAt: null });
   }
 
   #leave() {
     this.#timers.clear();
+    this.#attempt = null;
     const socket = this.#socket;
     this.#socket = null;
     socket?.close();

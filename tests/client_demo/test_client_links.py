@@ -269,6 +269,48 @@ async def test_new_credentials_are_fetched_for_every_connection(
     ]  # fmt: skip
 
 
+async def test_without_credentials_an_attempt_fails_and_another_follows(
+    server: Double,
+) -> None:
+    tokens = iter(["t1", "", "", "t2"])
+
+    async def new_token() -> str:
+        token = next(tokens)
+        if not token:
+            raise LookupError("no such user")
+        return token
+
+    async with connect(server.url, token=new_token) as client:
+        await server.peer.send(type="auth_expiring", in_ms=1000)
+        await client.open("c")
+        server.peer.cut()
+        peer = await server.connection(2)
+    assert peer.hello["token"] == "t2"  # noqa: S105
+
+
+async def test_without_credentials_at_the_first_attempt_it_says_why(
+    server: Double,
+) -> None:
+    async def new_token() -> str:
+        raise LookupError("no such user")
+
+    with pytest.raises(NotConnectedError, match="no credentials: no such user"):
+        async with connect(server.url, token=new_token):
+            raise AssertionError("it must not be entered")
+
+
+async def test_credentials_that_stay_the_same_are_not_given_again(
+    server: Double,
+) -> None:
+    async def new_token() -> str:
+        return "same"
+
+    async with connect(server.url, token=new_token) as client:
+        await server.peer.send(type="auth_expiring", in_ms=1000)
+        await client.open("c")
+        assert server.peer.waiting() == 0
+
+
 async def test_what_the_block_raises_leaves_as_it_was_raised(server: Double) -> None:
     raised = ValueError("mine")
     with pytest.raises(ValueError, match="mine") as caught:

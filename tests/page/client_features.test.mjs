@@ -48,13 +48,13 @@ const request = (call, more) => ({
 
 async function read(answer) {
   const texts = [];
-  for await (const text of answer) texts.push(text);
+  for await (const text of answer.pieces()) texts.push(text);
   return texts;
 }
 
 test("an answer is read as it comes, over a cut", async () => {
   const { client, socket, clock, network } = opened();
-  const answer = client.ask("c", "hi");
+  const answer = client.send("c", "hi");
   const texts = read(answer);
   socket.deliver(message(1, answer.id), start(2, 1), delta(3, "One "));
   await settled();
@@ -66,25 +66,25 @@ test("an answer is read as it comes, over a cut", async () => {
   attach(second);
   second.deliver({ type: "reasoning", conversation: "c", seq: 5, turn: 2, text: "hm" }, delta(6, " three"), done(7, "One two three"));
   assert.deepEqual(await texts, ["One ", "two", " three"]);
-  const turn = await answer.done;
-  assert.equal(turn.done.status, "completed");
-  assert.equal(turn, answer.turn);
+  assert.equal((await answer.wait()).status, "completed");
+  assert.equal(answer.done, answer.turn.done);
+  assert.equal(await answer.answer(), "One two three");
 });
 
 test("an answer that was complete before it is read is read at once", async () => {
   const { client, socket } = opened();
-  const answer = client.ask("c", "hi");
+  const answer = client.send("c", "hi");
   socket.deliver(message(1, answer.id), start(2, 1), delta(3, "All"), done(4, "All"));
   assert.deepEqual(await read(answer), ["All"]);
 });
 
 test("an answer can be stopped: the turn by what was had, a send that waits by its id", async () => {
   const { client, socket } = opened();
-  const answer = client.ask("c", "hi");
-  answer.stop();
+  const answer = client.send("c", "hi");
+  answer.interrupt();
   assert.equal(socket.last("interrupt").send, answer.id);
   socket.deliver(message(1, answer.id), start(2, 1), delta(3, "One"));
-  answer.stop();
+  answer.interrupt();
   const { turn, seen_seq: seen } = socket.last("interrupt");
   assert.deepEqual([turn, seen], [2, 3]);
 });
@@ -92,32 +92,115 @@ test("an answer can be stopped: the turn by what was had, a send that waits by i
 test("a message that joins a turn is answered by it", async () => {
   const { client, socket } = opened();
   socket.deliver(message(1, "other"), start(2, 1));
-  const answer = client.ask("c", "and this", { policy: "steer" });
+  const answer = client.send("c", "and this", { policy: "steer" });
   socket.deliver(message(3, answer.id, { steers: 2 }), delta(4, "Yes"), done(5, "Yes"));
   assert.deepEqual(await read(answer), ["Yes"]);
 });
 
 test("no answer has a reason: a refusal, or the end of the client", async () => {
   const { client, socket } = opened();
-  const first = client.ask("c", "hi");
+  const first = client.send("c", "hi");
   socket.deliver(refused(first.id, "queue_full"));
-  await assert.rejects(read(first), { name: "AnswerError", code: "queue_full", message: "It is queue_full." });
-  await assert.rejects(first.done, { code: "queue_full" });
-  const second = client.ask("c", "hi");
+  await assert.rejects(read(first), { name: "CommandError", code: "queue_full", message: "It is queue_full." });
+  await assert.rejects(first.accepted(), { code: "queue_full" });
+  await assert.rejects(first.wait(), { code: "queue_full" });
+  const second = client.send("c", "hi");
   socket.cut(4401);
-  await assert.rejects(read(second), { code: "stopped", message: /4401/ });
+  await assert.rejects(read(second), { name: "CommandError", code: "unauthorized", message: /4401/ });
 });
 
-test("fork, configure, delete and close are promises of replies", async () => {
+test("what waits for a reply or an answer fails where the client stops", async () => {
+  const { client, socket } = opened();
+  const interrupted = client.interrupt("c");
+  const asked = client.ask("c", "hi");
+  client.stop();
+  await assert.rejects(interrupted, { name: "StoppedError", code: null });
+  await assert.rejects(asked, { name: "StoppedError" });
+  assert.ok(socket);
+});
+
+test("an answer ends with its conversation", async () => {
+  const { client, socket } = opened();
+  const closed = client.ask("c", "hi");
+  client.close("c");
+  await assert.rejects(closed, { name: "CommandError", code: "conversation_not_found" });
+  client.open("c");
+  const lost = client.ask("c", "hi");
+  socket.deliver(refused(socket.last("open").id, "forbidden"));
+  await assert.rejects(lost, { code: "forbidden" });
+});
+
+test("an answer fails as its turn did, and where it is not whole", async () => {
+  const { client, socket } = opened();
+  const failed = client.send("c", "hi");
+  const error = { type: "error", conversation: "c", seq: 3, turn: 2, code: "upstream_rate_limited", message: "Slow.", retryable: true, retry_after_ms: 1_500 };
+  socket.deliver(message(1, failed.id), start(2, 1), error, done(4, "", { status: "failed" }));
+  await assert.rejects(failed.answer(), { name: "TurnError", code: "upstream_rate_limited", retryable: true, retryAfterSeconds: 1.5 });
+  assert.equal((await failed.wait()).status, "failed");
+  assert.deepEqual(await read(failed), []);
+  const cut = client.send("c", "hi");
+  socket.deliver(message(5, cut.id), start(6, 5), delta(7, "Half", 6), done(8, "Half", { turn: 6, status: "incomplete", reason: "max_output_tokens" }));
+  await assert.rejects(cut.answer(), { name: "IncompleteAnswerError", text: "Half", message: /max_output_tokens/ });
+});
+
+test("a reset voids what was read, and lets the rest begin anew", async () => {
+  const { client, socket, network, clock } = opened();
+  const half = client.send("c", "hi");
+  const fresh = client.send("c", "and");
+  const gone = client.send("c", "or");
+  for (const { id } of [half, fresh, gone]) socket.deliver(ok(id, "queued"));
+  await half.accepted();
+  const texts = half.pieces();
+  socket.deliver(message(1, half.id), start(2, 1), delta(3, "One "));
+  assert.equal((await texts.next()).value, "One ");
+  socket.cut();
+  clock.pass(1_000);
+  const second = greet(network);
+  attach(second, { outcome: "reset", reason: "expired", oldest: 5, head: 8 });
+  await assert.rejects(texts.next(), { name: "ConversationResetError", reason: "expired" });
+  second.deliver(message(5, fresh.id), { ...start(6, 5) }, delta(7, "Yes", 6), done(8, "Yes", { turn: 6 }), { type: "caught_up", conversation: "c", seq: 8 });
+  assert.equal(await fresh.answer(), "Yes");
+  await assert.rejects(gone.wait(), { name: "ConversationResetError" });
+});
+
+test("a conversation that exists is configured anew where it is otherwise", () => {
+  const tools = [{ name: "f", parameters: {} }];
+  const configures = (options, config) => {
+    const { client, socket } = opened();
+    client.open("d", options);
+    attach(socket, { head: 1, server_tools: ["search"] });
+    assert.deepEqual(client.conversations.get("d").serverTools, ["search"]);
+    socket.deliver({ type: "config", conversation: "d", seq: 1, config }, { type: "caught_up", conversation: "d", seq: 1 });
+    return socket.last("configure")?.config;
+  };
+  assert.deepEqual(configures({ config: { model: "n", tools } }, { model: "m", tools: [{ name: "f" }] }), { model: "n" });
+  assert.equal(configures({ config: { model: "m", instructions: null } }, { model: "m" }), undefined);
+  assert.deepEqual(configures({ config: { instructions: null } }, { instructions: "Be brief." }), { instructions: null });
+  assert.equal(configures({ config: { model: "n" }, reconfigure: false }, { model: "m" }), undefined);
+  assert.deepEqual(configures({ config: { tools: [{ name: "f", timeout_s: null }] } }, { tools: [{ name: "f" }] })?.tools.length, 1);
+});
+
+test("a stop and a send that replaces say what had arrived", () => {
+  const { client, socket } = opened();
+  socket.deliver(message(1, "s"), start(2, 1), delta(3, "One"));
+  client.interrupt("c");
+  assert.deepEqual([socket.last("interrupt").turn, socket.last("interrupt").seen_seq], [2, 3]);
+  client.send("c", "no, this", { policy: "interrupt" });
+  assert.equal(socket.last("send").seen_seq, 3);
+  client.fork("c");
+  assert.equal(socket.last("fork").through, 3);
+});
+
+test("fork, configure, delete and close are promises of what the server says", async () => {
   const { client, socket } = opened();
   const fork = client.fork("c", 4, { new: "d" });
   const { id, ...frame } = socket.last("fork");
   assert.deepEqual(frame, { type: "fork", conversation: "c", through: 4, new: "d" });
   socket.deliver(ok(id, "created", { conversation: "d" }));
-  assert.equal((await fork).conversation, "d");
+  assert.equal(await fork, "d");
   const configured = client.configure("c", { model: "m" });
   socket.deliver(refused(socket.last("configure").id, "bad_model"));
-  assert.equal((await configured).error.code, "bad_model");
+  await assert.rejects(configured, { name: "CommandError", code: "bad_model", retryable: false });
   const deleted = client.delete("c");
   assert.equal(client.conversations.size, 0);
   socket.deliver(ok(socket.last("delete").id, "deleted"));
@@ -126,8 +209,9 @@ test("fork, configure, delete and close are promises of replies", async () => {
 
 test("credentials that run out are renewed in place, and used from then on", async () => {
   const expiring = [];
+  const tokens = ["old", "new", "newest"];
   const { socket, clock, network } = opened({
-    token: () => "old", renew: async () => "new", handlers: { expiring: (inMs) => expiring.push(inMs) },
+    token: () => tokens.shift(), handlers: { expiring: (inMs) => expiring.push(inMs) },
   });
   assert.equal(socket.last("hello").token, "old");
   socket.deliver({ type: "auth_expiring", in_ms: 60_000 });
@@ -137,7 +221,55 @@ test("credentials that run out are renewed in place, and used from then on", asy
   socket.deliver(ok(socket.last("refresh").id, "refreshed"));
   socket.cut();
   clock.pass(1_000);
-  assert.equal(greet(network).last("hello").token, "new");
+  assert.equal(greet(network).last("hello").token, "newest");
+});
+
+test("credentials that take time are waited for before each dial, and asked for again where there are none", async () => {
+  const asked = [];
+  const network = new Network();
+  const clock = new Clock();
+  const token = () => new Promise((resolve, reject) => asked.push({ resolve, reject }));
+  const client = new ChatClient({ url: "ws://x", WebSocket: network.WebSocket, newId: counter("id"), random: () => 0.5, clock, token });
+  client.start();
+  asked[0].reject(new Error("no such user"));
+  await settled();
+  assert.equal(network.sockets.length, 0);
+  assert.equal(client.status.state, "waiting");
+  assert.match(client.status.error.message, /no such user/);
+  clock.pass(1_000);
+  asked[1].resolve("T");
+  await settled();
+  assert.equal(greet(network).last("hello").token, "T");
+  assert.equal(client.connected, true);
+  network.socket.cut();
+  clock.pass(2_000);
+  client.stop();
+  asked[2].resolve("late");
+  await settled();
+  assert.equal(network.sockets.length, 1);
+});
+
+test("credentials that stay the same are not given again", async () => {
+  for (const token of ["T", () => "T"]) {
+    const { socket } = opened({ token });
+    assert.equal(socket.last("hello").token, "T");
+    socket.deliver({ type: "auth_expiring", in_ms: 60_000 });
+    await settled();
+    assert.equal(socket.last("refresh"), undefined);
+  }
+});
+
+test("the first attempt and the waits are as long as was asked for", () => {
+  const { client, clock, network } = opened({ openTimeoutSeconds: 3, backoffSeconds: [8, 8], random: () => 0.5 });
+  network.socket.cut();
+  clock.pass(3_999);
+  assert.equal(network.sockets.length, 1);
+  clock.pass(1);
+  assert.equal(network.sockets.length, 2);
+  clock.pass(2_999);
+  assert.equal(client.status.state, "connecting");
+  clock.pass(1);
+  assert.equal(client.status.state, "waiting");
 });
 
 test("a tool tells its progress and hears when nobody waits any more", async () => {
@@ -180,8 +312,9 @@ test("an output that the server refuses becomes an error result, once", async ()
 
 test("what is longer than the server takes is refused here and kept on the screen", async () => {
   const { client, socket, conversation } = opened({}, { ...WELCOME, limits: { frame_bytes: 1_024 } });
-  const { id, replied } = client.send("c", "漢".repeat(400));
-  assert.equal((await replied).error.code, "too_large");
+  const refusal = client.send("c", "漢".repeat(400));
+  const { id } = refusal;
+  await assert.rejects(refusal.accepted(), { code: "too_large" });
   assert.equal(socket.last("send"), undefined);
   assert.equal(conversation.sends.get(id).error.code, "too_large");
   client.send("c", "漢".repeat(200));

@@ -18,12 +18,12 @@ function started(options = {}) {
 
 async function read(answer) {
   let text = "";
-  for await (const piece of answer) text += piece;
+  for await (const piece of answer.pieces()) text += piece;
   return text;
 }
 
 async function some(answer) {
-  for await (const _ of answer) break;
+  for await (const _ of answer.pieces()) break;
 }
 
 class Storage {
@@ -36,28 +36,28 @@ const SESSIONS = {
   "an answer is whole over three cuts": async () => {
     const client = started();
     const { id, fold } = client.open(undefined, { config: SLOW });
-    const answer = client.ask(id, "go on");
+    const answer = client.send(id, "go on");
     for (let cut = 0; cut < 3; cut += 1) {
       await some(answer);
       client.drop();
     }
-    const turn = await answer.done;
-    assert.equal(turn.done.status, "completed");
-    assert.equal(turn.proven, true);
+    assert.equal((await answer.wait()).status, "completed");
+    assert.equal(answer.turn.proven, true);
     assert.equal(fold.turns.size, 1);
     client.stop();
   },
   "an answer is whole where frames are late and doubled": async () => {
     const client = started({ WebSocket: chaotic(WebSocket, { double: 0.2, delayMs: 2 }) });
-    const answer = client.ask(client.open(undefined, { config: SLOW }).id, "go on");
-    assert.equal((await answer.done).proven, true);
+    const answer = client.send(client.open(undefined, { config: SLOW }).id, "go on");
+    await answer.wait();
+    assert.equal(answer.turn.proven, true);
     client.stop();
   },
   "what was said before a reload is said once": async () => {
     const keep = keptIn(new Storage());
     const before = started({ keep });
     const { id } = before.open(undefined, { config: FAST });
-    await before.ask(id, "first").done;
+    await before.ask(id, "first");
     before.stop();
     const send = before.send(id, "second");
     assert.equal(keep.load().length, 1);
@@ -82,14 +82,15 @@ const SESSIONS = {
   "a stop keeps what was read": async () => {
     const client = started();
     const { id } = client.open(undefined, { config: SLOW });
-    const answer = client.ask(id, "go on");
+    const answer = client.send(id, "go on");
     let text = "";
-    for await (const piece of answer) {
+    for await (const piece of answer.pieces()) {
       text += piece;
-      if (text.length > 40 && !answer.turn.done) await answer.stop();
+      if (text.length > 40 && !answer.done) await answer.interrupt();
     }
-    const turn = await answer.done;
-    assert.equal(turn.done.reason, "by_client");
+    assert.equal((await answer.wait()).reason, "by_client");
+    const { turn } = answer;
+    await assert.rejects(answer.answer(), { name: "IncompleteAnswerError", text: turn.text });
     assert.ok(text.startsWith(turn.text) || turn.text.startsWith(text));
     assert.equal(turn.proven, true);
     client.stop();
@@ -97,11 +98,12 @@ const SESSIONS = {
   "a fork goes on from where it was made": async () => {
     const client = started();
     const { id } = client.open(undefined, { config: FAST });
-    const first = await client.ask(id, "first").done;
-    await client.ask(id, "second").done;
-    const reply = await client.fork(id, first.seq);
-    const { fold } = client.open(reply.conversation);
-    await client.ask(reply.conversation, "second, better").done;
+    const first = client.send(id, "first");
+    await first.wait();
+    assert.match(await client.ask(id, "second"), /second/);
+    const fork = await client.fork(id, first.turn.seq);
+    const { fold } = client.open(fork);
+    await client.ask(fork, "second, better");
     assert.deepEqual([...fold.messages.values()].map(({ content }) => content), ["first", "second, better"]);
     await client.delete(id);
     client.stop();
@@ -122,16 +124,15 @@ const SESSIONS = {
     const { id } = client.open(undefined, {
       config: { model: "demo/tools:tokens_per_second=2000", tools: client.toolDeclarations },
     });
-    const turn = await client.ask(id, "Which number is it?").done;
+    assert.match(await client.ask(id, "Which number is it?"), /4711/);
     assert.equal(runs, 1);
-    assert.match(turn.text, /4711/);
     client.stop();
   },
   "conversations of one socket keep apart": async () => {
     const client = started();
     const asked = Array.from({ length: 5 }, (_, n) => {
       const { id } = client.open(undefined, { config: FAST });
-      return [n, client.ask(id, `number ${n}`)];
+      return [n, client.send(id, `number ${n}`)];
     });
     for (const [n, answer] of asked) assert.match(await read(answer), new RegExp(`number ${n}`));
     client.stop();
@@ -139,10 +140,10 @@ const SESSIONS = {
   "a refusal says which": async () => {
     const client = started();
     const { id } = client.open(undefined, { config: SLOW });
-    const first = client.ask(id, "go on");
+    const first = client.send(id, "go on");
     await some(first);
-    await assert.rejects(client.ask(id, "me too", { policy: "reject" }).done, { code: "busy" });
-    await first.stop();
+    await assert.rejects(client.ask(id, "me too", { policy: "reject" }), { name: "CommandError", code: "busy" });
+    await first.interrupt();
     client.stop();
   },
 };

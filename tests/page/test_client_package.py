@@ -39,8 +39,15 @@ console.log(JSON.stringify({
 """
 FAST = "demo/markdown:tokens_per_second=1000"
 INTERNAL = {
-    "Conversation": {"apply", "reset", "disproved"},
-    "Answer": {"changed", "fail"},
+    "Conversation": {
+        "apply",
+        "opened",
+        "reset",
+        "disproved",
+        "messageOf",
+        "turnAnswering",
+    },
+    "Answer": {"replied", "changed", "reset", "caughtUp", "fail"},
     "Turn": {"start", "addText", "cut", "prove"},
     "ShownText": {"add"},
     "ShownTool": {"settle"},

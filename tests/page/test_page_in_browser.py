@@ -226,11 +226,7 @@ def test_stop_tells_what_was_on_the_screen(page: Page, server: ScriptedServer) -
     page.evaluate("new Promise(requestAnimationFrame)")
     page.keyboard.press("Escape")
     command = server.last("interrupt")
-    assert (command["turn"], command["seen_seq"], command["keep"]) == (
-        server.turn,
-        seen,
-        "seen",
-    )
+    assert (command["turn"], command["seen_seq"]) == (server.turn, seen)
 
 
 def test_a_wrong_text_is_called_wrong(page: Page, server: ScriptedServer) -> None:

@@ -57,7 +57,8 @@ export class Library {
     this.activeId = id;
     store.saveActiveId(id);
     const { model } = store.look();
-    if (!this.#client.conversations.has(id)) this.#client.open(id, { config: model ? { model } : undefined });
+    const options = { config: model ? { model } : undefined, reconfigure: false };
+    if (!this.#client.conversations.has(id)) this.#client.open(id, options);
     this.#onShow();
   }
 
@@ -113,14 +114,17 @@ export class Library {
 
   /**
    * Makes a version in which a message is another one, or is answered anew.
-   * @returns {Promise<object | null>} why it could not be, or null
+   * @returns {Promise<Error | null>} why it could not be, or null
    */
   async replace(message, content) {
     const from = this.activeId;
     const slot = this.#slot(store.listed(), message);
     const id = randomId();
-    const reply = await this.#client.fork(from, message.seq - 1, { new: id });
-    if (!reply.ok) return reply.error;
+    try {
+      await this.#client.fork(from, message.seq - 1, { new: id });
+    } catch (refused) {
+      return refused;
+    }
     const at = Date.now();
     store.changeListed((list) => {
       const root = rootOf(list, from);

@@ -122,19 +122,28 @@ async function stop() {
   const { active } = library;
   const turn = active?.fold.running;
   if (!turn) {
-    for (const id of active?.sends.keys() ?? []) client.interrupt(active.id, { send: id });
+    for (const id of active?.sends.keys() ?? []) interrupt({ send: id });
     return;
   }
   const asked = performance.now();
-  const reply = await client.interrupt(active.id, { turn: turn.seq, seenSeq: painted.get(active.id) });
-  if (reply.outcome === "interrupted") stops.set(turn, performance.now() - asked);
+  const outcome = await interrupt({ turn: turn.seq, seenSeq: painted.get(active.id) });
+  if (outcome === "interrupted") stops.set(turn, performance.now() - asked);
   schedule();
 }
 
 async function takeBack(message) {
-  const reply = await client.interrupt(library.activeId, { send: message.id });
-  if (reply.outcome === "dequeued") takenBack.add(message.id);
+  if ((await interrupt({ send: message.id })) === "dequeued") takenBack.add(message.id);
   schedule();
+}
+
+/** Stops something of the shown conversation; tells what became of that. */
+async function interrupt(options) {
+  try {
+    return (await client.interrupt(library.activeId, options)).outcome;
+  } catch (refused) {
+    complain(refused.message);
+    return null;
+  }
 }
 
 function messageOf(turn) {

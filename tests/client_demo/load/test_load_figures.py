@@ -60,13 +60,13 @@ def test_a_long_run_has_no_more_buckets() -> None:
         bucket.tokens += 2
         bucket.users = max(bucket.users, second % 7)
         bucket.statuses["completed"] = bucket.statuses.get("completed", 0) + 1
-        bucket.ttft_ms.append(1.0)
+        bucket.ttft_ms[1.0] = bucket.ttft_ms.get(1.0, 0) + 1
     assert series.width_seconds == 8
     assert len(series.buckets) == 125
     assert {bucket.tokens for bucket in series.buckets} == {16}
     assert {bucket.users for bucket in series.buckets} == {6}
     assert series.buckets[3].statuses == {"completed": 8}
-    assert len(series.buckets[3].ttft_ms) == 8
+    assert series.buckets[3].ttft_ms == {1.0: 8}
 
 
 def test_series_of_two_processes_lie_on_each_other() -> None:
@@ -74,7 +74,7 @@ def test_series_of_two_processes_lie_on_each_other() -> None:
         buckets=[Bucket(users=1, tokens=5, statuses={"failed": 1}, errors=2)]
     )
     long = Series(
-        width_seconds=2, buckets=[Bucket(users=2), Bucket(users=3, ttft_ms=[4.0])]
+        width_seconds=2, buckets=[Bucket(users=2), Bucket(users=3, ttft_ms={4.0: 2})]
     )
     short.add(long)
     assert (short.width_seconds, [bucket.users for bucket in short.buckets]) == (
@@ -82,7 +82,7 @@ def test_series_of_two_processes_lie_on_each_other() -> None:
         [3, 3],
     )
     assert short.buckets[0].statuses == {"failed": 1}
-    assert (short.buckets[0].errors, short.buckets[1].ttft_ms) == (2, [4.0])
+    assert (short.buckets[0].errors, short.buckets[1].ttft_ms) == (2, {4.0: 2})
     wide = Series(width_seconds=2, buckets=[Bucket(users=4)])
     wide.add(Series(buckets=[Bucket(users=1), Bucket(users=3)]))
     assert [bucket.users for bucket in wide.buckets] == [7], "at the same time"
