@@ -23,7 +23,7 @@ function begin({ random, tools, token }) {
     WebSocket: network.WebSocket,
     clock,
     random: () => random,
-    token: () => token ?? null,
+    token,
     tools: Object.fromEntries((tools ?? []).map((name) => [name, { run }])),
     newId: counter("id"),
     handlers: {
