@@ -1,7 +1,5 @@
 """The real server says on the wire what the scenarios let a server say."""
 
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,6 +12,7 @@ from websockets.sync.client import ClientConnection, connect
 from protocol.generate.schema import json_schema
 from tests.conformance.judge import Json
 from tests.conformance.names import Names
+from tests.fakes.plain_server import plain_server
 
 ALL: list[Json] = orjson.loads((Path(__file__).parent / "live.json").read_bytes())
 SERVER_FRAME = jsonschema_rs.Draft202012Validator(
@@ -24,17 +23,8 @@ PATIENCE_SECONDS = 10
 
 @pytest.fixture(scope="module")
 def url() -> Iterator[str]:
-    command = [sys.executable, "-m", "wsserver", "serve", "--port", "0"]
-    with subprocess.Popen(  # noqa: S603
-        [*command, "--store", "memory", "--drain-seconds", "0"],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-    ) as server:
-        assert server.stdout is not None
-        yield server.stdout.readline().removeprefix("listening on ").strip()
-        server.terminate()
-        assert server.wait(10) == 0
+    with plain_server() as address:
+        yield f"ws://{address}/v1/chat"
 
 
 class Wire:

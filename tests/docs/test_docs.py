@@ -13,6 +13,7 @@ import pytest
 from websockets.sync.client import ClientConnection, connect
 
 from tests.docs.settings_page import PAGE, page
+from tests.fakes.plain_server import plain_server
 from wsserver.settings import Settings
 
 ROOT = Path(__file__).parents[2]
@@ -50,16 +51,8 @@ PROGRAMS = [
 @pytest.fixture(scope="module")
 def address() -> Iterator[str]:
     """Where a server of the demo models is: `host:port`."""
-    command = [sys.executable, "-m", "wsserver", "serve", "--port", "0"]
-    options = ["--store", "memory", "--drain-seconds", "0"]
-    with subprocess.Popen(  # noqa: S603
-        command + options, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
-    ) as server:
-        assert server.stdout is not None
-        line = server.stdout.readline()
-        yield line.split("://")[1].split("/")[0]
-        server.terminate()
-        assert server.wait(10) == 0
+    with plain_server() as address:
+        yield address
 
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.relative_to(ROOT)))

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from client_demo.terminal.local_tools import load_tools
+from tests.fakes.plain_server import plain_server
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs/how-to/terminal.md"
@@ -28,15 +29,8 @@ def blocks(language: str) -> list[str]:
 
 @pytest.fixture(scope="module")
 def url() -> Iterator[str]:
-    command = [sys.executable, "-m", "wsserver", "serve", "--port", "0"]
-    options = ["--store", "memory", "--drain-seconds", "0"]
-    with subprocess.Popen(  # noqa: S603
-        command + options, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
-    ) as server:
-        assert server.stdout is not None
-        yield server.stdout.readline().removeprefix("listening on ").strip()
-        server.terminate()
-        assert server.wait(10) == 0
+    with plain_server() as address:
+        yield f"ws://{address}/v1/chat"
 
 
 @pytest.mark.timeout(60)

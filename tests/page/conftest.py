@@ -2,8 +2,6 @@
 
 import os
 import shutil
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -15,6 +13,7 @@ from playwright.sync_api import (
     sync_playwright,
 )
 
+from tests.fakes.plain_server import plain_server
 from tests.page.scripted import ScriptedServer
 
 expect.set_options(
@@ -42,21 +41,8 @@ def address(request: pytest.FixtureRequest) -> Iterator[str]:
 
     A module's `SERVER_FLAGS` are added to its command line.
     """
-    command = [sys.executable, "-m", "wsserver", "serve", "--port", "0"]
-    options = ["--store", "memory", "--drain-seconds", "0"]
-    options += getattr(request.module, "SERVER_FLAGS", [])
-    with subprocess.Popen(  # noqa: S603
-        command + options,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-    ) as server:
-        assert server.stdout is not None
-        line = server.stdout.readline()
-        assert line.startswith("listening on ws://"), line
-        yield "http://" + line.split("://")[1].split("/")[0] + "/"
-        server.terminate()
-        assert server.wait(10) == 0
+    with plain_server(*getattr(request.module, "SERVER_FLAGS", ())) as address:
+        yield f"http://{address}/"
 
 
 @pytest.fixture

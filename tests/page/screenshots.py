@@ -7,7 +7,6 @@ Against the real server and its demo models; without a folder it writes to docs/
 
 import os
 import shutil
-import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,28 +15,13 @@ from pathlib import Path
 import orjson
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
+from tests.fakes.plain_server import plain_server
+
 IMAGES = Path(__file__).parents[2] / "docs" / "images"
 DESKTOP = {"width": 1080, "height": 700}
 PHONE = {"width": 390, "height": 780}
 QUICK = "demo/markdown:tokens_per_second=2000"
 SLOW = "demo/long:tokens=400,tokens_per_second=60"
-
-
-@contextmanager
-def server() -> Iterator[str]:
-    command = [sys.executable, "-m", "wsserver", "serve", "--port", "0"]
-    with subprocess.Popen(  # noqa: S603
-        [*command, "--store", "memory", "--drain-seconds", "0"],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-    ) as program:
-        assert program.stdout is not None
-        line = program.stdout.readline()
-        try:
-            yield "http://" + line.split("://")[1].split("/")[0] + "/"
-        finally:
-            program.terminate()
 
 
 class Visit:
@@ -145,7 +129,8 @@ def main(arguments: list[str]) -> int:
     if chromium is None:
         sys.stderr.write("chromium is not installed (CHROMIUM may name another)\n")
         return 2
-    with sync_playwright() as playwright, server() as address:
+    with sync_playwright() as playwright, plain_server() as server:
+        address = f"http://{server}/"
         browser = playwright.chromium.launch(
             executable_path=chromium, args=["--no-sandbox"]
         )
