@@ -27,7 +27,7 @@ Name = Annotated[
 def add_conversation_commands(app: typer.Typer) -> None:
     """Adds `wsserver conversations ...`."""
     group = typer.Typer(
-        help="Look into the sqlite store; all but `delete` while a server runs, too.",
+        help="Look into the sqlite store, while a server runs, too; change it while none does.",
         rich_markup_mode=None,
     )
     group.callback()(lambda: None)
@@ -36,6 +36,7 @@ def add_conversation_commands(app: typer.Typer) -> None:
         ("show", _show),
         ("export", _export),
         ("delete", _delete),
+        ("renew-epochs", _renew_epochs),
     ):
         group.command(name)(with_flags(_in_one_line(command), only=_STORE))
     app.add_typer(group, name="conversations")
@@ -117,3 +118,14 @@ def _delete(
         typer.confirm(f"Delete {', '.join(keys)} for good?", abort=True)
     anyio.run(delete, settings, keys, time.time())  # noqa: TID251 - nothing pure here
     typer.echo(f"deleted {', '.join(keys)}")
+
+
+def _renew_epochs(load: Load) -> None:
+    """Have clients read all conversations anew, after a backup was restored.
+
+    Their cursors are of a log that is gone: with a new epoch each is told to `reset`.
+    No server may run.
+    """
+    from wsserver.operations.conversations import renew_epochs
+
+    typer.echo(f"conversations with a new epoch: {renew_epochs(load().settings)}")

@@ -1,6 +1,7 @@
-"""Looking into the sqlite store, and deleting from it while no server runs."""
+"""Looking into the sqlite store, and changing it while no server runs."""
 
 import os
+import sqlite3
 from collections.abc import Generator, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -90,3 +91,34 @@ async def delete(settings: Settings, keys: Iterable[str], now: float) -> None:
         await store.commit([Write(key=key, delete=True) for key in keys], now)
     finally:
         await store.close()
+
+
+def renew_epochs(settings: Settings) -> int:
+    """Gives each conversation a new epoch, so that no cursor of a client fits any more.
+
+    For a file that was put in the place of a newer one: clients may hold numbers that
+    it would give to something else.
+
+    Returns:
+        How many conversations there are.
+
+    Raises:
+        StoreError: There is no such store, a server has it open, or it can't be
+            written.
+    """
+    with opened_archive(settings):
+        pass  # there is one, and it is ours
+    from wsserver.stores.sql import statement
+    from wsserver.stores.sqlite_file import SqliteFile, explained
+
+    file = SqliteFile(store_path(settings))
+    try:
+        connection = file.connect("power")
+        try:
+            return connection.execute(statement("renew_epochs")).rowcount
+        finally:
+            connection.close()
+    except sqlite3.Error as error:
+        raise explained(error, file.path) from error
+    finally:
+        file.release()
