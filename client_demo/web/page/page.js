@@ -19,6 +19,7 @@ import { ending } from "./words.js";
 const WINDOW_BYTES = 262_144;
 const ANNOUNCED_LENGTH = 1_000;
 const COMPLAINT_MS = 10_000;
+const TICK_MS = 500;
 
 /** Per turn, how many milliseconds a stop took to be answered. */
 const stops = new Map();
@@ -31,6 +32,9 @@ const running = new Map();
 const painted = new Map();
 
 let frame = 0;
+let tick = 0;
+/** What a screen reader was told that is waited for. */
+let announcedWait = null;
 /** What went wrong last with something the user asked for, or null. */
 let complaint = null;
 
@@ -232,13 +236,15 @@ function paint() {
   const { active, activeId } = library;
   if (!active) return;
   transcript.show(active, {
-    online: client.status.state === "online",
+    online: client.connected,
+    now: performance.now(),
     stops,
     takenBack,
     versionsKey: `${list.map(({ id }) => id)} ${active.fold.turns.size} ${active.fold.running?.seq}`,
     canReplace: (message) => library.canReplace(message),
     versions: (message) => library.versions(list, message),
   });
+  showWaiting(active);
   showEmpty(active);
   composer.busy = active.busy;
   showTitle(list);
@@ -249,6 +255,16 @@ function paint() {
   follower.keepUp();
   painted.set(activeId, cursor?.last);
   client.painted(activeId);
+}
+
+/** Lets the seconds of a wait go on, and says what changes in it. */
+function showWaiting({ fold }) {
+  const { waitsFor } = transcript;
+  if (waitsFor !== announcedWait && waitsFor !== null) announce(`${waitsFor[0].toUpperCase()}${waitsFor.slice(1)}.`);
+  announcedWait = waitsFor;
+  clearTimeout(tick);
+  const isSilent = transcriptRoot.querySelector(".waiting:not([hidden])") !== null;
+  if (fold.running && isSilent && !document.hidden) tick = setTimeout(schedule, TICK_MS);
 }
 
 function showTitle(list = store.listed()) {

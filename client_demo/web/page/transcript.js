@@ -14,6 +14,8 @@ export class Transcript {
   #sends = new Map();
   #settled = new Set();
   #versionsKey = null;
+  /** What the answer that runs waits for, in words; null for nothing worth a word. */
+  waitsFor = null;
 
   /**
    * @param {HTMLElement} root
@@ -29,7 +31,7 @@ export class Transcript {
   /**
    * Shows a conversation as it is now.
    * @param {import("../client.js").Conversation} conversation
-   * @param {object} facts `online`; `stops`: by turn, how many ms a stop took to be
+   * @param {object} facts `online`; `now`, in ms; `stops`: by turn, how many ms a stop took to be
    *   answered; `takenBack`: ids of sends; `canReplace(message)` and `versions(message)`,
    *   asked again for all messages only where `versionsKey` is another
    */
@@ -40,6 +42,7 @@ export class Transcript {
     const { items } = conversation.fold;
     const hasNews = facts.versionsKey !== this.#versionsKey;
     this.#versionsKey = facts.versionsKey;
+    this.waitsFor = null;
     items.forEach((item, index) => this.#showItem(item, index, facts, hasNews));
     this.#showSends(conversation, facts.online);
   }
@@ -77,7 +80,8 @@ export class Transcript {
     return this.#fold.items.findLast((item) => item.kind === "turn");
   }
 
-  #showItem(item, index, { stops, takenBack, canReplace, versions }, hasNews) {
+  #showItem(item, index, facts, hasNews) {
+    const { stops, takenBack, canReplace, versions } = facts;
     let view = this.#views.get(item);
     const isNew = !view;
     if (isNew) {
@@ -88,15 +92,16 @@ export class Transcript {
       this.#views.set(item, view);
       this.#root.insertBefore(view.element, this.#root.children[index] ?? null);
     }
-    if (item.kind === "turn") this.#showTurn(item, view, stops.get(item));
+    if (item.kind === "turn") this.#showTurn(item, view, stops.get(item), facts);
     else view.update(this.#messageState(item, index, takenBack));
     if (item.kind === "message" && (isNew || hasNews)) view.showBar(canReplace(item), versions(item));
   }
 
-  #showTurn(turn, view, stopMs) {
+  #showTurn(turn, view, stopMs, { online, now }) {
     const state = turn.done ? `${turn.revision} ${turn.keepThrough} ${stopMs}` : null;
     if (state !== null && this.#settled.has(`${turn.seq} ${state}`)) return;
-    view.update(this.#conversation.waiting, stopMs);
+    const { waiting, caughtUp: live } = this.#conversation;
+    this.waitsFor = view.update({ waiting, online, live, now }, stopMs) ?? this.waitsFor;
     if (state !== null) this.#settled.add(`${turn.seq} ${state}`);
   }
 

@@ -4,7 +4,8 @@
 import { fill, h, setText } from "./dom.js";
 import { MarkdownWriter } from "./markdown.js";
 import { ToolCard } from "./tool_card.js";
-import { ending, facts, phase, duration } from "./words.js";
+import { WaitingLine } from "./waiting.js";
+import { ending, facts } from "./words.js";
 
 /** A part of text: Markdown, or plain for thoughts and refusals. */
 class TextView {
@@ -52,7 +53,7 @@ export class TurnView {
   #revision;
   #views = new Map();
   #body = h("div", { class: "parts" });
-  #waiting = h("p", { class: "waiting", hidden: true }, h("span", { class: "dots" }), h("span"));
+  #waiting = new WaitingLine();
   #failure = h("div", { class: "failure", hidden: true });
   #facts = h("footer", { class: "facts" });
   #model = h("span", { class: "model" });
@@ -74,22 +75,23 @@ export class TurnView {
       { class: "turn", "aria-label": `Answer of ${turn.model}` },
       head,
       this.#body,
-      this.#waiting,
+      this.#waiting.element,
       this.#failure,
       this.#facts,
     );
   }
 
   /**
-   * @param {object | null} waiting the newest `waiting` frame
+   * @param {object} facts those of `WaitingLine`
    * @param {number | undefined} stopMs how long a stop took to be answered
+   * @returns {string | null} what is waited for, if anything is
    */
-  update(waiting, stopMs) {
+  update(facts, stopMs) {
     const turn = this.#turn;
     if (this.#revision !== turn.revision) this.#startOver();
     setText(this.#model, turn.model);
     for (const part of turn.parts) this.#viewOf(part).update(turn, this.#actions.approval);
-    this.#showWaiting(waiting);
+    const waitsFor = this.#waiting.update(turn, facts);
     setText(this.#label, this.#numbers());
     // A cut may come after the end, and the reply to a stop too.
     const ended = turn.done && `${turn.revision} ${turn.keepThrough} ${stopMs}`;
@@ -97,6 +99,7 @@ export class TurnView {
       this.#ending = ended;
       this.#showEnd(stopMs);
     }
+    return waitsFor;
   }
 
   #startOver() {
@@ -113,16 +116,6 @@ export class TurnView {
       this.#body.append(view.element);
     }
     return view;
-  }
-
-  #showWaiting(waiting) {
-    const turn = this.#turn;
-    const last = turn.parts.at(-1);
-    const silent = !turn.done && (!last || (last.kind === "tool" && last.result));
-    this.#waiting.hidden = !silent;
-    if (!silent) return;
-    const text = waiting ? `${phase(waiting.phase)} · ${duration(waiting.elapsed_ms)}` : "";
-    setText(this.#waiting.lastChild, text);
   }
 
   #numbers() {
