@@ -13,20 +13,18 @@ import inspect
 from collections.abc import Callable
 from functools import partial
 from threading import get_ident
-from typing import Any, get_type_hints, overload
+from typing import Any, overload
 
 import msgspec
 from anyio import from_thread, to_thread
-from msgspec import NODEFAULT, UNSET, Struct, UnsetType
+from msgspec import UNSET, Struct, UnsetType
 
 from protocol.content import Tool
 from protocol.control import ToolRequest
+from protocol.tool_signature import UnusableToolError, inner, is_async, read
 
 Handler = Callable[..., Any]
 """An async function, or a plain one."""
-
-
-_NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 
 
 class Output(Struct, frozen=True, kw_only=True):
@@ -85,12 +83,17 @@ class ClientTool:
         self, handler: Handler, *, name: str | None, timeout_s: float | UnsetType | None
     ) -> None:
         self._handler = handler
-        self._is_async = inspect.iscoroutinefunction(handler)
-        self._arguments, self._context = _arguments_of(handler)
+        try:
+            self._is_async = is_async(handler)
+            self._signature = read(handler, ToolContext)
+        except UnusableToolError as error:
+            why = f"{handler!r} can't be a tool: {error}"
+            raise UnusableToolError(why) from None
+        function = inner(handler)
         self.declaration = Tool(
-            name=name or handler.__name__,
-            description=inspect.getdoc(handler) or "",
-            parameters=_schema_of(self._arguments),
+            name=name or function.__name__,
+            description=inspect.getdoc(function) or "",
+            parameters=self._signature.parameters,
             timeout_s=timeout_s,
         )
 
@@ -109,11 +112,7 @@ class ClientTool:
         Of a plain function that is cancelled nobody waits for the end.
         """
         try:
-            given = msgspec.convert(arguments, self._arguments)
-            named = {name: getattr(given, name) for name in given.__struct_fields__}
-            if self._context is not None:
-                named[self._context] = context
-            output = await self._call(named)
+            output = await self._call(self._signature.keywords(arguments, context))
             return Output(output=msgspec.to_builtins(output))
         except Exception as error:  # noqa: BLE001 (the boundary to the application)
             return Fault(message=f"{type(error).__name__}: {error}")
@@ -153,40 +152,12 @@ def tool(
         name: None takes the function's.
         timeout_s: Seconds until the server gives a call up; None waits up to the
             server's ceiling; absent takes the server's default.
+
+    Raises:
+        UnusableToolError: The function can't be a tool; says why.
     """
 
     def make(handler: Handler) -> ClientTool:
         return ClientTool(handler, name=name, timeout_s=timeout_s)
 
     return make if handler is None else make(handler)
-
-
-def _arguments_of(handler: Handler) -> tuple[type[Struct], str | None]:
-    """Returns what the model gives, and the name of what the client gives."""
-    hints = get_type_hints(handler, include_extras=True)
-    fields: list[tuple[str, Any, Any]] = []
-    context: str | None = None
-    for name, parameter in inspect.signature(handler).parameters.items():
-        if hints.get(name) is ToolContext:
-            context = name
-            continue
-        if parameter.kind not in _NAMED:
-            raise TypeError(
-                f"{handler!r} can't be a tool: {parameter} has no name that the model"
-                " could give it by"
-            )
-        default = (
-            NODEFAULT if parameter.default is parameter.empty else parameter.default
-        )
-        fields.append((name, hints.get(name, Any), default))
-    return msgspec.defstruct("Arguments", fields, kw_only=True), context
-
-
-def _schema_of(arguments: type[Struct]) -> dict[str, Any]:
-    # Upstreams want an object at the root, where msgspec puts a reference.
-    _, shared = msgspec.json.schema_components(
-        [arguments], ref_template="#/$defs/{name}"
-    )
-    root = shared.pop("Arguments")
-    del root["title"]
-    return root | ({"$defs": shared} if shared else {})

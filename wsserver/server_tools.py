@@ -11,6 +11,7 @@ from importlib.util import find_spec
 import anyio.to_thread
 from msgspec import UNSET, Struct, UnsetType
 
+from protocol.tool_signature import UnusableToolError
 from wsserver.settings import McpEntry, Settings
 from wsserver.settings_error import SettingsError
 from wsserver.tools.loading import installed, load
@@ -18,7 +19,6 @@ from wsserver.tools.mcp import McpServer
 from wsserver.tools.mcp_settings import McpSettings
 from wsserver.tools.python_tools import PythonTool, PythonTools
 from wsserver.tools.registry import Registry
-from wsserver.tools.signature import UnusableToolError
 
 
 class LoadedTools(Struct, frozen=True, kw_only=True):

@@ -1,5 +1,7 @@
 """Async functions as tools: schema, results, failures, redelivery, cancellation."""
 
+from collections.abc import AsyncGenerator
+from functools import partial
 from typing import Annotated, Any, Literal
 
 import anyio
@@ -39,6 +41,7 @@ def test_the_signature_is_the_schema() -> None:
             "unit": {"enum": ["c", "f"], "default": "c"},
         },
         "required": ["city"],
+        "additionalProperties": False,
     }
     assert ask_a_person.declaration.timeout_s is None
     assert ask_a_person.declaration.parameters is not None
@@ -59,6 +62,10 @@ async def test_a_tool_is_still_a_function() -> None:
     ("arguments", "outcome"),
     [
         ({"city": "Bern"}, Output(output={"city": "Bern", "unit": "c"})),
+        (
+            {"city": "Bern", "country": "CH"},
+            Fault(message="ValidationError: Object contains unknown field `country`"),
+        ),
         ({}, Fault(message="ValidationError: Object missing required field `city`")),
     ],
 )
@@ -70,8 +77,29 @@ def test_what_has_no_name_is_no_argument() -> None:
     def greedy(*cities: str) -> None:
         del cities
 
-    with pytest.raises(TypeError, match=r"\*cities: str has no name"):
+    with pytest.raises(TypeError, match=r"greedy.*\*cities: str has no name"):
         tool(greedy)
+
+
+def test_what_yields_is_no_tool() -> None:
+    async def steps(city: str) -> AsyncGenerator[str]:
+        yield city
+
+    with pytest.raises(TypeError, match=r"steps.* is a generator; return a list"):
+        tool(steps)
+
+
+async def test_a_function_with_some_of_its_arguments_is_a_tool() -> None:
+    async def report(city: str, unit: str) -> dict[str, str]:
+        """Tells the weather."""
+        return {"city": city, "unit": unit}
+
+    made = tool(partial(report, unit="f"))
+    assert made.name == "report"
+    assert made.declaration.description == "Tells the weather."
+    assert await made.run({"city": "Bern"}, context()) == Output(
+        output={"city": "Bern", "unit": "f"}
+    )
 
 
 async def test_the_context_is_given_by_the_client() -> None:

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from protocol.tool_signature import UnusableToolError
 from wsserver.tools import loading
 from wsserver.tools.loading import installed, load
-from wsserver.tools.signature import UnusableToolError
 
 MODULE = '''
 def hello(name: str) -> str:

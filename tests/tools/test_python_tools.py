@@ -10,12 +10,12 @@ import pytest
 import structlog
 from msgspec import UNSET
 
+from protocol.tool_signature import UnusableToolError
 from tests.tools import samples
 from tests.tools.mcp_rig import context
 from wsserver.engine.server_tools import ToolError
 from wsserver.tools import python_tools
 from wsserver.tools.python_tools import PythonTool, PythonTools
-from wsserver.tools.signature import UnusableToolError
 
 
 async def run(function: Callable[..., Any], arguments: Any = None) -> Any:

@@ -11,8 +11,8 @@ from typing import Any
 
 import structlog
 
+from protocol.tool_signature import UnusableToolError
 from wsserver.tools.python_tools import PythonTool
-from wsserver.tools.signature import UnusableToolError
 
 ENTRY_POINTS = "wsserver.tools"
 """The group in which packages name their tools."""

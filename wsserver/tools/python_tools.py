@@ -14,8 +14,14 @@ import msgspec
 from msgspec import UNSET, UnsetType, structs
 
 from protocol.content import Tool, ToolName
+from protocol.tool_signature import (
+    Signature,
+    UnusableToolError,
+    inner,
+    is_async,
+    read,
+)
 from wsserver.engine.server_tools import ToolContext, ToolError
-from wsserver.tools.signature import Signature, UnusableToolError, inner, read
 from wsserver.tools.threads import Threads, in_loop
 
 MOST_THREADS = 32
@@ -55,8 +61,8 @@ class PythonTool:
                 f"{name!r} is no name of a tool: 1 to 64 of A-Z a-z 0-9 _ . -"
             ) from None
         self._function = function
-        self._is_async = _is_async(function)
-        self._signature: Signature = read(function)
+        self._is_async = is_async(function)
+        self._signature: Signature = read(function, ToolContext)
         self.tool = Tool(
             name=name,
             description=description or inspect.getdoc(inner(function)) or "",
@@ -110,15 +116,6 @@ class PythonTools:
             Exception: Whatever the callable raises.
         """
         return await self._tools[name].run(self._threads, arguments, context)
-
-
-def _is_async(function: Callable[..., Any]) -> bool:
-    called = getattr(function, "__call__", None)  # noqa: B004 - of an object
-    if any(map(inspect.isgeneratorfunction, (function, called))) or any(
-        map(inspect.isasyncgenfunction, (function, called))
-    ):
-        raise UnusableToolError("it is a generator; return a list instead")
-    return any(map(inspect.iscoroutinefunction, (function, called)))
 
 
 def _plain(output: Any) -> Any:

@@ -1,4 +1,8 @@
-"""What a callable takes, as its signature says: the schema of a tool."""
+"""What a callable takes, as its signature says: the schema of a tool.
+
+For both ends: a server's own tools and a client's are declared alike, and take alike
+what a model gives. Running them is theirs.
+"""
 
 import enum
 import functools
@@ -9,13 +13,11 @@ from typing import Any, get_type_hints
 import msgspec
 from msgspec import Struct
 
-from wsserver.engine.server_tools import ToolContext
-
 _SHOWN = (type(None), bool, int, float, str, enum.Enum)
 """Defaults of these types stand in the schema."""
 
 
-class UnusableToolError(Exception):
+class UnusableToolError(TypeError):
     """Something can't be a tool; the message says what and why."""
 
 
@@ -25,15 +27,20 @@ class Signature(Struct, frozen=True, kw_only=True):
     Attributes:
         arguments: What the model's arguments are converted to.
         parameters: The JSON Schema of that.
-        context: The name of the parameter that takes a `ToolContext`, if any.
+        context: The name of the parameter that takes what is known of the call, if
+            any.
     """
 
     arguments: type[Struct]
     parameters: dict[str, Any]
     context: str | None = None
 
-    def keywords(self, arguments: Any, context: ToolContext) -> dict[str, Any]:
+    def keywords(self, arguments: Any, context: object) -> dict[str, Any]:
         """Returns what to call the callable with.
+
+        Args:
+            arguments: The model's.
+            context: Of the type that `read` was given.
 
         Raises:
             msgspec.ValidationError: The arguments don't fit.
@@ -45,8 +52,12 @@ class Signature(Struct, frozen=True, kw_only=True):
         return keywords
 
 
-def read(function: Callable[..., Any]) -> Signature:
+def read(function: Callable[..., Any], context: type) -> Signature:
     """Reads a callable's parameters and type hints.
+
+    Args:
+        function: Takes its arguments by name.
+        context: The type hint of a parameter that is no argument of the model's.
 
     Raises:
         UnusableToolError: No JSON object can hold what it takes.
@@ -57,11 +68,11 @@ def read(function: Callable[..., Any]) -> Signature:
     except (NameError, TypeError, ValueError) as error:
         raise UnusableToolError(f"its signature can't be read: {error}") from None
     fields: list[tuple[str, Any] | tuple[str, Any, Any]] = []
-    context: str | None = None
+    place: str | None = None
     for parameter in parameters:
         name, hint = parameter.name, hints.get(parameter.name, Any)
-        if hint is ToolContext:
-            context = name
+        if hint is context:
+            place = name
             continue
         if parameter.kind not in (
             parameter.POSITIONAL_OR_KEYWORD,
@@ -79,10 +90,24 @@ def read(function: Callable[..., Any]) -> Signature:
             "Arguments", fields, kw_only=True, frozen=True, forbid_unknown_fields=True
         )
         return Signature(
-            arguments=arguments, parameters=_schema(arguments), context=context
+            arguments=arguments, parameters=_schema(arguments), context=place
         )
     except (NameError, TypeError) as error:
         raise UnusableToolError(f"no JSON holds what it takes: {error}") from None
+
+
+def is_async(function: Callable[..., Any]) -> bool:
+    """Whether what a callable returns has to be awaited.
+
+    Raises:
+        UnusableToolError: It yields.
+    """
+    called = getattr(function, "__call__", None)  # noqa: B004 - of an object
+    if any(map(inspect.isgeneratorfunction, (function, called))) or any(
+        map(inspect.isasyncgenfunction, (function, called))
+    ):
+        raise UnusableToolError("it is a generator; return a list instead")
+    return any(map(inspect.iscoroutinefunction, (function, called)))
 
 
 def inner(function: Callable[..., Any]) -> Callable[..., Any]:
