@@ -1,5 +1,8 @@
 """Connecting, liveness and what close codes ask for."""
 
+from collections import Counter
+from random import Random
+
 import pytest
 
 from protocol.client_events import Disconnected, DropConnection, Stopped
@@ -55,6 +58,37 @@ def test_attempts_that_fail_back_off_and_only_a_stable_time_starts_over(
     wire.connect()
     wire.now += 30
     assert retry() == 1
+
+
+@pytest.mark.parametrize("goaway", [True, False])
+def test_five_hundred_clients_of_a_server_that_restarts_come_back_spread(
+    goaway: bool,
+) -> None:
+    """P-08: whole clients; it takes no connection for 3 s, so some try more than once."""
+    back_at: list[float] = []
+    attempts: list[float] = []
+    for number in range(500):
+        wire = Wire(Random(number).random)
+        wire.connect()
+        wire.now = 200.0
+        if goaway:
+            wire.receive(
+                Goaway(deadline_ms=0, reconnect_after_ms=1000, reason="restart")
+            )
+        wire.client.disconnected(CloseCode.RESTART, wire.now)
+        while True:
+            wire.advance_to_timer()
+            attempts.append(wire.now)
+            if wire.now >= 203.0:
+                break
+            wire.client.disconnected(None, wire.now)
+        wire.connect()
+        back_at.append(wire.now)
+    for times in (attempts, back_at):
+        bins = Counter(int(10 * (at - 200.0)) for at in times)
+        assert max(bins.values()) <= 50, f"more than 10 % in the same 100 ms: {bins}"
+    assert len(back_at) == 500
+    assert max(back_at) < 203.0 + 30.0, "no wait is longer than the cap"
 
 
 def test_reconnect_now_is_not_a_loop(online: Wire) -> None:

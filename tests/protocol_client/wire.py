@@ -1,5 +1,6 @@
 """A client machine with both its ends in the test's hands."""
 
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 import msgspec
@@ -29,13 +30,12 @@ AnyEvent = TypeVar("AnyEvent")
 class Wire:
     """Feeds a machine and reads what it says; `now` moves only by hand."""
 
-    def __init__(self) -> None:
+    def __init__(self, random: Callable[[], float] | None = None) -> None:
         self.now = 100.0
         self.jitter = 0.5
+        random = random or (lambda: self.jitter)
         self.client = ClientProtocol(
-            prefix="me",
-            random=lambda: self.jitter,
-            backoff=Backoff(random=lambda: self.jitter),
+            prefix="me", random=random, backoff=Backoff(random=random)
         )
 
     def connect(self) -> None:

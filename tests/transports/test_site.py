@@ -54,6 +54,11 @@ def test_a_page_that_is_known_is_not_sent_again() -> None:
     assert ask("/", If_None_Match='"other"').status_code == 200
 
 
+@pytest.mark.parametrize("path", ["/healthz", "/readyz", "/metrics", "/v1/chat", "/x"])
+def test_what_changes_is_kept_nowhere(path: str) -> None:
+    assert ask(path).headers.get_all("Cache-Control") == ["no-store"]
+
+
 def test_health_does_not_depend_on_readiness() -> None:
     assert ask("/healthz", reason="draining").status_code == 200
     assert ask("/readyz").status_code == 200

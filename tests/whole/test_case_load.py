@@ -2,7 +2,8 @@
 
 import statistics
 from collections import defaultdict
-from itertools import count, pairwise
+from contextlib import AsyncExitStack
+from itertools import count
 from pathlib import Path
 
 import anyio
@@ -18,33 +19,45 @@ from tests.whole.case import Case, begin, history, kinds
 FLOOD = {"model": "demo/long:tokens=40000,tokens_per_second=0"}
 
 
-async def gaps(case: Case, name: str) -> list[float]:
-    """Lets a model say a token each 10 ms; returns when they came, in seconds apart."""
-    case.script(streamed(text_events(*["w "] * 60), between_writes_seconds=0.01))
-    async with case.client() as client:
-        turn = await begin(client, name)
-        times: list[float] = []
-        while turn not in client.copies[name].dones:
-            count = len(client.copies[name].events)
-            await client.until(lambda: len(client.copies[name].events) > count)  # noqa: B023
-            times.append(anyio.current_time())
-    return [after - before for before, after in pairwise(times)]
+async def gaps(case: Case, clients: int) -> list[float]:
+    """Lets so many read a token each 50 ms; returns when these came, in ms apart."""
+    case.script(streamed(text_events(*["w "] * 40), between_writes_seconds=0.05))
+    found: list[float] = []
+
+    async def read() -> None:
+        name = case.name()
+        async with case.client() as client:
+            turn = await begin(client, name)
+            events, at = client.copies[name].events, 0.0
+            while turn not in client.copies[name].dones:
+                count = len(events)
+                await client.until(lambda: len(events) > count)  # noqa: B023
+                if events[-1]["type"] == "delta":
+                    now = anyio.current_time()
+                    found.extend([1000 * (now - at)] if at else [])
+                    at = now
+
+    async with anyio.create_task_group() as tasks:
+        for _ in range(clients):
+            tasks.start_soon(read)
+    return found
 
 
 @pytest.mark.timeout(60)
 async def test_p02_slow_readers_delay_nobody(case: Case) -> None:
-    alone = await gaps(case, case.name())
-    async with case.client() as a, case.client() as b, case.client() as c:
-        for slow in (a, b, c):
+    alone = await gaps(case, 50)
+    async with AsyncExitStack() as exits:
+        for _ in range(5):
+            slow = await exits.enter_async_context(case.client())
             name = case.name()
             await slow.open(name, config=FLOOD)
             slow.socket.transport.pause_reading()
+            exits.callback(slow.socket.transport.abort)
             await slow.send(type="send", id="s", conversation=name, content="go")
-        beside = await gaps(case, case.name())
-        for slow in (a, b, c):
-            slow.socket.transport.resume_reading()
-    assert statistics.median(beside) < 3 * statistics.median(alone) + 0.01
-    assert max(beside) < 2, "nobody waits for who does not read"
+        beside = await gaps(case, 50)
+    p99 = [statistics.quantiles(each, n=100)[98] for each in (alone, beside)]
+    assert p99[1] < 1.5 * p99[0] + 50, f"with and without them: {p99} ms"
+    assert max(beside) < 2000, "nobody waits for who does not read"
 
 
 async def test_p04_a_message_that_is_too_large(case: Case) -> None:
@@ -151,7 +164,8 @@ async def test_p15_as_many_at_once_as_are_allowed(
         "WSSERVER_UPSTREAM_POOL_SIZE": str(count),
         "WSSERVER_MAX_CONVERSATIONS": str(count),
     }
-    upstream.script(streamed(text_events("at last"), before_body_seconds=4.0))
+    hold = anyio.Event()
+    upstream.script(streamed(text_events("at last"), hold=hold))
     async with (
         server("--store", "memory", folder=tmp_path, env=env) as running,
         wire(running.url) as client,
@@ -159,11 +173,14 @@ async def test_p15_as_many_at_once_as_are_allowed(
         names = [f"c{number}" for number in range(count)]
         for name in names:
             await client.open(name)
+        before = running.cpu_seconds()
         for name in names:
             await client.send(type="send", id="s", conversation=name, content="go")
-        requests = await upstream.wait_for_requests(count)
-        answered = [request for request in requests if request.answered.is_set()]
-        assert not answered, "none waits for another's end"
+        await upstream.wait_for_requests(count)  # the first still has its place
+        used = running.cpu_seconds() - before
+        # Its own time: others may be using the machine.
+        assert used < 1, f"{count} turns start within a second"
+        hold.set()
         for name in names:
             await client.until(lambda name=name: client.copies[name].dones)
             (done,) = client.copies[name].dones.values()
