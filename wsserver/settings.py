@@ -332,8 +332,11 @@ class Settings(Struct, frozen=True, kw_only=True):
     ] = None
     commit_interval_ms: Annotated[
         Annotated[float, Meta(ge=0, le=1000)],
-        Meta(description="Least time from one commit's start to the next."),
-    ] = 5.0
+        Meta(
+            description="Time from one commit's start to the next while only text"
+            " goes on; what somebody waits for is committed sooner."
+        ),
+    ] = 8.0
     durability: Annotated[
         Literal["process", "power"],
         Meta(

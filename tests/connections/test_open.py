@@ -209,19 +209,21 @@ async def test_a_running_turn_is_named() -> None:
 
 
 async def test_a_turn_whose_start_is_not_stored_is_not_named() -> None:
-    disk = Disk()
+    store = FaultyStore()
     async with (
-        rig(ScriptedProvider(says("x")), store=disk, interval_seconds=0.1) as r,
+        rig(ScriptedProvider(says("x")), store=store) as r,
         connected(r) as client,
         connected(r, name="conn2") as other,
     ):
         await client.ask("open", conversation="c")
+        store.gate = anyio.Event()
         client.say("send", id="s", conversation="c", content="hi")
         await settle()
         reply = await other.ask("open", conversation="c")
         assert loaded(r).running == 2
         assert reply["head"] < 2
         assert "turn" not in reply
+        store.gate.set()
         assert (await other.frame("start"))["turn"] == 2
 
 

@@ -1,6 +1,6 @@
 """Group commit: in order, all or nothing, again until it works."""
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from itertools import pairwise
 from typing import Any
@@ -9,12 +9,22 @@ import anyio
 import anyio.lowlevel
 import pytest
 
+from protocol.events import UsageEvent
 from tests.fakes.faulty import FaultyStore
 from tests.fakes.rig import NoMetrics
 from tests.log.numbers import numbers
-from wsserver.log.committer import LAZY_LOGS, LAZY_SECONDS, STALL_SECONDS, Committer
-from wsserver.log.conversation_log import ConversationLog
-from wsserver.log.store import Meta, StoreError
+from wsserver.log.committer import (
+    HURRY_SECONDS,
+    LAZY_LOGS,
+    LAZY_SECONDS,
+    STALL_SECONDS,
+    Committer,
+)
+from wsserver.log.conversation_log import SEAL_AFTER, ConversationLog
+from wsserver.log.store import Meta, Receipt, StoreError, Write
+
+USAGE = {"input_tokens": 1, "output_tokens": 1, "estimated": False, "model_calls": 1}
+RECEIPT = Receipt(principal="p", id="i", digest=b"d", reply=b"{}", at=1.0)
 
 
 class Rig:
@@ -35,7 +45,12 @@ class Rig:
     def log(self, key: str = "s/a") -> ConversationLog:
         meta = Meta(epoch="e", head=0, oldest=1, live=False, state=b"")
         return ConversationLog(
-            key, meta, self.store, self.committer.mark, lambda: (b"", False)
+            key,
+            meta,
+            self.store,
+            self.committer.mark,
+            lambda: (b"", False),
+            hurry=self.committer.hurry,
         )
 
     async def stored(self, key: str = "s/a") -> int:
@@ -45,9 +60,9 @@ class Rig:
 
 @asynccontextmanager
 async def committing(
-    interval_seconds: float = 0.0, **members: Any
+    interval_seconds: float = 0.0, store: FaultyStore | None = None, **members: Any
 ) -> AsyncGenerator[Rig]:
-    store = FaultyStore(**members)
+    store = store or FaultyStore(**members)
     committer = Committer(
         store,
         interval_seconds=interval_seconds,
@@ -133,21 +148,83 @@ async def test_a_failing_store_is_given_ever_more_time() -> None:
             assert wait >= least * 0.99
 
 
-async def test_commits_keep_their_distance_unless_somebody_waits() -> None:
+async def test_text_that_goes_on_is_committed_at_a_distance() -> None:
     async with committing(interval_seconds=0.3) as r:
         log = r.log()
         began = anyio.current_time()
         say(log, "one")
-        await log.until_stored(1)
-        assert anyio.current_time() - began < 0.2, "the first goes at once"
+        await anyio.sleep(0.01)
+        assert log.stored == 1, "the first goes at once"
         say(log, "two")
-        await log.until_stored(2)
-        assert anyio.current_time() - began >= 0.29
+        await anyio.sleep(0.28)
+        assert log.stored == 1
+        await anyio.sleep(0.02)
+        assert log.stored == 2
+        assert anyio.current_time() - began < 0.32
+
+
+@pytest.mark.parametrize(
+    "somebody_waits",
+    [
+        lambda log: log.append(UsageEvent, turn=1, **USAGE),
+        lambda log: log.remember(RECEIPT),
+        lambda log: log.hurry(),
+        lambda log: log.until_stored(log.head),
+    ],
+    ids=["event", "receipt", "first text", "wait"],
+)
+async def test_what_somebody_waits_for_is_committed_soon(
+    somebody_waits: Callable[[ConversationLog], Any],
+) -> None:
+    async with committing(interval_seconds=0.3) as r:
+        log = r.log()
+        say(log, "one")
+        await anyio.sleep(0.1)
+        say(log, "two")
+        waiting = somebody_waits(log)
+        if isinstance(waiting, Awaitable):
+            await waiting
+        await anyio.sleep(HURRY_SECONDS / 2)
+        assert log.clean
         say(log, "three")
+        await anyio.sleep(0.2)
+        assert not log.clean, "the hurry is over"
+
+
+async def test_a_flush_is_soon() -> None:
+    async with committing(interval_seconds=0.3) as r:
+        log = r.log()
+        say(log, "one")
+        await anyio.sleep(0.1)
+        say(log, "two")
         began = anyio.current_time()
         await r.committer.flush()
-        assert anyio.current_time() - began < 0.2
-        assert log.stored == 3
+        assert anyio.current_time() - began < 0.01
+        assert log.stored == 2
+
+
+@pytest.mark.parametrize("takes", [0.0, 0.05])
+async def test_commits_in_a_hurry_keep_a_distance_too(takes: float) -> None:
+    """Else a crowd that waits would have the machine do nothing but commit."""
+    begins: list[float] = []
+
+    class Slow(FaultyStore):
+        async def commit(self, writes: Sequence[Write], now: float) -> None:
+            begins.append(anyio.current_time())
+            await anyio.sleep(takes)
+            await super().commit(writes, now)
+
+    async with committing(interval_seconds=0.3, store=Slow()) as r:
+        log = r.log()
+        for _ in range(200):
+            log.append(UsageEvent, turn=1, **USAGE)
+            await anyio.sleep(HURRY_SECONDS / 4)
+        await r.committer.flush()
+    distances = [later - earlier for earlier, later in pairwise(begins)]
+    least = max(HURRY_SECONDS, 2 * takes)
+    assert len(distances) >= 0.9 * (50 * HURRY_SECONDS / least)
+    for distance in distances:
+        assert least * 0.99 <= distance < least * 1.3
 
 
 async def test_a_flush_is_not_held_up_by_what_still_comes_in() -> None:
@@ -170,7 +247,7 @@ async def test_a_store_that_is_not_durable_is_not_hurried() -> None:
     async with committing(durable=False) as r:
         log = r.log()
         for _ in range(3):
-            say(log, "x")
+            log.append(UsageEvent, turn=1, **USAGE)
             await anyio.sleep(0.01)
         assert len(r.store.commits) == 1
         await anyio.sleep(LAZY_SECONDS * 0.9 - 0.03)
@@ -180,14 +257,31 @@ async def test_a_store_that_is_not_durable_is_not_hurried() -> None:
         assert len(r.store.commits) == 2
 
 
+async def test_a_store_that_is_not_durable_gets_text_when_it_has_become_long() -> None:
+    async with committing(durable=False) as r:
+        log = r.log()
+        for _ in range(SEAL_AFTER):
+            say(log, "x")
+        await anyio.sleep(2 * LAZY_SECONDS)
+        assert (log.stored, r.store.commits) == (SEAL_AFTER, [])
+        say(log, "y")
+        await anyio.sleep(2 * LAZY_SECONDS)
+        assert log.clean
+        assert len(log.tail(1)) == 1, "joined"
+        say(log, "z")
+        log.append(UsageEvent, turn=1, **USAGE)
+        await anyio.sleep(2 * LAZY_SECONDS)
+        assert log.clean, "other events take text with them"
+
+
 async def test_many_logs_of_a_store_that_is_not_durable_go_in_pieces() -> None:
     async with committing(durable=False) as r:
         logs = [r.log(f"s/{number}") for number in range(3 * LAZY_LOGS + 1)]
         for log in logs:
-            say(log, "x")
+            log.touch()
         while len(r.store.commits) < 4:
             await anyio.lowlevel.checkpoint()
-            say(logs[0], "y")
+            logs[0].touch()
         sizes = [len(commit) for commit in r.store.commits]
         assert sizes == [LAZY_LOGS, LAZY_LOGS, LAZY_LOGS, 2]
         await anyio.sleep(LAZY_SECONDS * 0.5)

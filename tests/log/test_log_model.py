@@ -196,10 +196,11 @@ class Model:
         assert log.stored == (stored if self.store.durable else log.head)
         assert log.head == max(self.all, default=0)
         assert log.oldest == self.oldest
-        assert log.clean == (not self.dirty and self.written is None)
+        settled = self.written is None and not self.dirty
+        if self.store.durable or log.clean or self.in_store == log.head:
+            assert log.clean == settled
         assert len(await self.store.receipts("s/c", 0.0, 9)) == self.receipts_stored
-        if self.written is None and not self.dirty:
-            assert log.clean
+        if settled:
             assert self.receipts_stored == self.receipts
 
 
@@ -220,6 +221,8 @@ def test_the_log_is_the_model(durable: bool, data: st.DataObject) -> None:
         for _ in range(data.draw(st.integers(0, 60))):
             await data.draw(st.sampled_from(STEPS))(model)
             await model.check()
+        if not model.log.clean and not model.dirty and model.written is None:
+            model.log.touch()  # takes text with it that could have waited
         while model.written is not None or model.dirty:
             await model.begin_commit()
             await model.end_commit()

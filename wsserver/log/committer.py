@@ -25,6 +25,9 @@ LAZY_SECONDS = 0.25
 LAZY_LOGS = 16
 """How many logs go into one of those: the event loop does nothing else meanwhile."""
 
+HURRY_SECONDS = 0.002
+"""Between commits that somebody waits for; they also get no more than half of the time."""
+
 STALL_SECONDS = 1.0
 """A commit that takes longer is not waited for by whoever can be told meanwhile."""
 
@@ -98,6 +101,12 @@ class Committer:
             conversation.stall()
         self._work.give()
 
+    def hurry(self) -> None:
+        """Lets the next commit be soon: somebody waits for it."""
+        self._urgent = True
+        if self._resting is not None:
+            self._resting.cancel()
+
     def discard(self, key: str) -> None:
         """Lets a conversation go from the store."""
         self._due.pop(key, None)
@@ -121,7 +130,7 @@ class Committer:
         Raises:
             StoreError: The store does not do it at the moment.
         """
-        self._hurry()
+        self.hurry()
         while self.deletes(key):
             if self.stalled:
                 raise StoreError(f"{key} is not deleted yet")
@@ -139,7 +148,7 @@ class Committer:
     async def flush(self) -> None:
         """Waits until the store has everything that was appended so far."""
         self._flushing += 1
-        self._hurry()
+        self.hurry()
         try:
             while self._due or self._deletes or self._busy:
                 await self._round.wait()
@@ -167,21 +176,21 @@ class Committer:
                 if left:
                     await anyio.lowlevel.checkpoint()
                 else:
-                    await self._rest(self._interval - (anyio.current_time() - began))
+                    await self._rest(began)
             else:
                 await anyio.sleep(delay)
                 delay = min(2 * delay, RETRY_MOST_SECONDS)
 
-    async def _rest(self, seconds: float) -> None:
-        """Lets some more come in, unless somebody waits for the next commit."""
-        if seconds > 0 and not self._urgent:
+    async def _rest(self, began: float) -> None:
+        """Lets some more come in, but little if somebody waits for the next commit."""
+        took = anyio.current_time() - began
+        if took < self._interval and not self._urgent:
             with anyio.CancelScope() as self._resting:
-                await anyio.sleep(seconds)
-
-    def _hurry(self) -> None:
-        self._urgent = True
-        if self._resting is not None:
-            self._resting.cancel()
+                await anyio.sleep(self._interval - took)
+            self._resting = None
+        if self._urgent:
+            soon = min(max(HURRY_SECONDS, 2 * took), self._interval)
+            await anyio.sleep_until(began + soon)
 
     async def _watch(self) -> None:
         """Tells who waits when a commit takes too long."""

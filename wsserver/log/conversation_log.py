@@ -47,11 +47,11 @@ class ConversationLog:
     """
 
     __slots__ = (
-        "_committed", "_compact_from", "_compact_through", "_dirty", "_is_dirty",
-        "_keep_from", "_only_text", "_receipts", "_settled", "_settling", "_snapshot",
-        "_store", "_tail", "_taken", "_trim_through", "_visible_at_once", "_wakes", "changes",
-        "conversation", "deleted", "epoch", "head", "kept", "key", "oldest", "stalled",
-        "stored",
+        "_committed", "_compact_from", "_compact_through", "_dirty", "_durable",
+        "_hurry", "_is_dirty", "_keep_from", "_only_text", "_receipts", "_settled",
+        "_settling", "_snapshot", "_store", "_tail", "_taken", "_trim_through", "_wakes",
+        "changes", "conversation", "deleted", "epoch", "head", "kept", "key", "oldest",
+        "stalled", "stored",
     )  # fmt: skip
 
     def __init__(
@@ -62,6 +62,7 @@ class ConversationLog:
         dirty: Callable[["ConversationLog"], None],
         snapshot: Callable[[], tuple[bytes, bool]],
         *,
+        hurry: Callable[[], None] = lambda: None,
         kept: bool = True,
     ) -> None:
         """Makes a log with nothing of it in memory yet.
@@ -73,6 +74,7 @@ class ConversationLog:
             dirty: Told when there is something to commit.
             snapshot: Returns the engine's state, encoded, and whether a turn runs
                 or a message waits; both go down with each commit.
+            hurry: Told when somebody waits for the next commit.
             kept: Whether `meta` came from the store.
         """
         self.key = key
@@ -85,7 +87,7 @@ class ConversationLog:
         self.changes = 0
         self.stalled = False
         self._store = store
-        self._visible_at_once = not store.durable
+        self._durable = store.durable
         self._settled = 0  # changes that are in the store
         self._settling = 0  # with the commit under way
         self._committed = meta.head  # the last number in the store
@@ -96,6 +98,7 @@ class ConversationLog:
         self._keep_from = meta.head + 1  # the tail is not dropped from here on
         self._trim_through = 0
         self._dirty = dirty
+        self._hurry = hurry
         self._is_dirty = False
         self._snapshot = snapshot
         self._taken = (b"", False)  # the newest snapshot
@@ -111,12 +114,16 @@ class ConversationLog:
         seq = made.seq
         self._only_text = False
         self._add(Entry(kind, seq, seq, members.get("turn", 0), _encode(made)))
+        self._mark()
+        self.hurry()
         return made
 
     def append_text(self, kind: str, turn: int, text: str, attrs: bytes = b"") -> None:
         """Appends text under as few numbers as frames of bounded size allow.
 
-        It comes with no change of the engine's state.
+        It comes with no change of the engine's state, and more of it will follow:
+        nobody waits for its commit. A store that is not durable need not have it
+        before the tail gets long.
         """
         entry = text_entry(kind, self.head + 1, turn, text, attrs)
         if len(entry.body) > MAX_MERGED_BYTES and len(text) > 1:
@@ -125,6 +132,8 @@ class ConversationLog:
             self.append_text(kind, turn, text[half:], attrs)
             return
         self._add(entry)
+        if self._durable or self._tail.loose > SEAL_AFTER:
+            self._mark()
 
     def adopt(self, entries: Sequence[Entry]) -> None:
         """Appends entries that were numbered elsewhere; only to an empty log."""
@@ -143,14 +152,18 @@ class ConversationLog:
         """Keeps a command's receipt with the next commit."""
         self._receipts.append(receipt)
         self.touch()
+        self.hurry()
 
     def touch(self) -> None:
         """Asks for a commit: the state, the receipts or the entries changed."""
         self.changes += 1
         self._only_text = False
-        if not self._is_dirty:
-            self._is_dirty = True
-            self._dirty(self)
+        self._mark()
+
+    def hurry(self) -> None:
+        """Asks for the next commit to be soon: somebody waits for it."""
+        if self._durable:
+            self._hurry()
 
     def keep_from(self, first: int) -> None:
         """Keeps the tail from this number on, until told another."""
@@ -171,20 +184,22 @@ class ConversationLog:
         self._tail.add(entry)
         self.head = entry.seq
         self.changes += 1
+        if not self._durable:
+            self.stored = entry.seq
+            for wake in self._wakes:
+                wake()
+
+    def _mark(self) -> None:
         if not self._is_dirty:
             self._is_dirty = True
             self._dirty(self)
-        if self._visible_at_once:
-            self.stored = self.head
-            for wake in self._wakes:
-                wake()
 
     # Reading
 
     @property
     def settled(self) -> int:
         """How many of the changes a crash can't take back."""
-        return self.changes if self._visible_at_once else self._settled
+        return self._settled if self._durable else self.changes
 
     def subscribe(self, wake: Callable[[], None]) -> None:
         """Calls `wake` when `stored`, `settled` or `stalled` moved or it was deleted.
@@ -244,6 +259,8 @@ class ConversationLog:
             raise StoreError(f"{self.key} is not stored yet")
 
     async def _until(self, reached: Callable[[], bool]) -> None:
+        if not reached():
+            self.hurry()
         while not (reached() or self.deleted):
             moved = anyio.Event()
             self.subscribe(moved.set)
@@ -325,7 +342,7 @@ class ConversationLog:
         self.kept = True
         self.stalled = False
         self._committed = meta.head
-        if not self._visible_at_once:
+        if self._durable:
             self.stored = meta.head
         self._settled = self._settling
         del self._receipts[: len(write.receipts)]
@@ -337,7 +354,7 @@ class ConversationLog:
         elif self._tail.loose > SEAL_AFTER:
             self._tail.seal(meta.head)
         self._let_go(live=meta.live)
-        if not self._visible_at_once:
+        if self._durable:
             for wake in self._wakes:
                 wake()
 
@@ -352,7 +369,7 @@ class ConversationLog:
 
     def stall(self) -> None:
         """Takes note that the store does not take it, and wakes who waits for that."""
-        if not (self.stalled or self._visible_at_once):
+        if self._durable and not self.stalled:
             self.stalled = True
             for wake in self._wakes:
                 wake()

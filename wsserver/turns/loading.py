@@ -106,6 +106,7 @@ class Loader:
                 self._store,
                 self._committer.mark,
                 Snapshots(state).take,
+                hurry=self._committer.hurry,
                 kept=kept,
             ),
             state,

@@ -253,7 +253,7 @@ class RunningTurn:
             case AppendText():
                 self._log.append_text(action.kind, self.turn, action.text, action.attrs)
                 if not self._first_token_counted:
-                    self._count_first_token()
+                    self._first_token_came()
             case Append():
                 self._append(action)
             case AppendDone():
@@ -312,7 +312,7 @@ class RunningTurn:
         assert self._usage is not None, "the machine appends usage before done"
         metrics = self._services.metrics
         if not self._first_token_counted:  # a call's name can be all that came
-            self._count_first_token()
+            self._first_token_came()
         if in_one_lump(done, self._usage):
             log.warning("answer_in_one_lump", turn=self.turn, model=self._answering)
         metrics.turn_done(self._model, self._answering, done, self._usage)
@@ -328,8 +328,9 @@ class RunningTurn:
             ttft_ms=done.timing.ttft_ms,
         )
 
-    def _count_first_token(self) -> None:
+    def _first_token_came(self) -> None:
         self._first_token_counted = True
+        self._log.hurry()
         seconds = self._machine.first_token_seconds
         if seconds is not None:
             self._services.metrics.first_token(self._model, seconds)
