@@ -31,9 +31,6 @@ class ToolLedger:
     def __init__(self) -> None:
         self._calls: dict[_Key, _Asked] = {}
 
-    def __len__(self) -> int:
-        return len(self._calls)
-
     def ask(self, conversation: str, call: str, turn: int) -> bool:
         """Notes a request.
 

@@ -12,6 +12,7 @@ from tests.connections.journal import settle
 from tests.connections.wire import SETTINGS, Tokens, connected
 from tests.fakes.rig import ALICE, rig
 from tests.fakes.scripted import ScriptedProvider, says
+from tests.fakes.weight import weight
 from wsserver.auth.principal import Principal
 from wsserver.connections.quotas import Quotas
 from wsserver.connections.transport import Handshake
@@ -73,13 +74,17 @@ def test_to_leave_and_come_back_earns_nothing() -> None:
 
 def test_a_space_is_forgotten_once_its_bucket_is_full() -> None:
     quotas = Quotas(limited(per_second=10, burst=20))
+    weights: list[int] = []
     for number in range(1_000):
-        space, now = f"s{number}", number / 100
+        space, now = f"s{number:03}", number / 100
         quotas.join(space, now).take(now, 1.0)
         quotas.leave(space, now)
-        assert quotas.spaces <= 201, "as many as came within the two seconds it takes"
+        weights.append(weight(quotas) if number in {250, 999} else 0)
+    assert weights[999] < 1.1 * weights[250], "those of the two seconds it takes"
     quotas.join("last", 1_000.0)
-    assert quotas.spaces == 1
+    fresh = Quotas(limited(per_second=10, burst=20))
+    fresh.join("last", 1_000.0)
+    assert weight(quotas) == weight(fresh)
 
 
 def test_without_a_rate_nothing_is_remembered() -> None:
@@ -87,7 +92,7 @@ def test_without_a_rate_nothing_is_remembered() -> None:
     share = quotas.join("a", 0.0)
     assert share.take(0.0, 1e9) == 0
     quotas.leave("a", 0.0)
-    assert quotas.spaces == 0
+    assert weight(quotas) == weight(Quotas(limited(connections=1)))
 
 
 @given(
@@ -116,7 +121,10 @@ def test_connections_are_counted_right(steps: list[tuple[str, str, float]]) -> N
             counts[space] += 1
             assert quotas.join(space, now).connections == counts[space]
     quotas.join("d", now + 100)
-    assert quotas.spaces == 1 + sum(count > 0 for count in counts.values())
+    fresh = Quotas(limited(connections=3, per_second=10, burst=20))
+    for space in [*(one for one in "abc" for _ in range(counts[one])), "d"]:
+        fresh.join(space, now)
+    assert weight(quotas) == pytest.approx(weight(fresh), abs=20)
 
 
 # As clients live through them
@@ -160,7 +168,7 @@ async def test_one_connection_too_many_is_told_when_to_come_again() -> None:
         await settle()
         async with member(r, quotas, "alice", settings) as again:
             assert (await again.ask("open", conversation="c"))["ok"]
-    assert quotas.spaces == 0
+    assert weight(quotas) == weight(Quotas(settings))
 
 
 async def test_whoever_is_not_believed_takes_no_place() -> None:

@@ -129,4 +129,6 @@ def test_what_was_let_go_is_forgotten_once_it_is_answered(online: Wire) -> None:
     online.client.close("c")
     after = online.client.tool_result("c", "after", output=2)
     online.receive_json(type="reply", re=after.id, ok=True, outcome="accepted")
-    assert len(online.client._tools) == 0
+    online.open()
+    assert ask(online, "before"), "nothing is known of it"
+    assert ask(online, "after")

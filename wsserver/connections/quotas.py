@@ -63,11 +63,6 @@ class Quotas:
         self._shares: dict[str, Share] = {}
         self._left: OrderedDict[str, float] = OrderedDict()
 
-    @property
-    def spaces(self) -> int:
-        """How many spaces are remembered."""
-        return len(self._shares)
-
     def join(self, space: str, now: float) -> Share:
         """Counts a connection in; `leave` has to follow.
 

@@ -68,11 +68,6 @@ class AddressCounts:
         self._limit = limit
         self._counts: dict[str, int] = {}
 
-    @property
-    def addresses(self) -> int:
-        """How many addresses are remembered."""
-        return len(self._counts)
-
     def enter(self, address: str) -> bool:
         """Counts a connection in, if there is room; then `leave` has to follow."""
         key = _key(address)
