@@ -16,6 +16,7 @@ from wsserver.engine.deadlines import Patience
 from wsserver.engine.limits import TurnLimits
 from wsserver.engine.tools import ToolTimes
 from wsserver.log.store import RECEIPTS_KEPT_SECONDS, Store
+from wsserver.open_files import spare
 from wsserver.settings import Settings
 from wsserver.settings_error import SettingsError
 from wsserver.transports.addresses import read_networks
@@ -150,6 +151,7 @@ def endpoint(settings: Settings) -> Endpoint:
         port=settings.port,
         max_frame_bytes=settings.max_frame_bytes,
         max_connections=settings.max_connections,
+        spare_connections=spare(settings.max_connections),
         max_address_connections=settings.max_address_connections,
         trusted_proxies=proxies,
         ping_seconds=settings.heartbeat_seconds,

@@ -134,6 +134,13 @@ class Families:
         self.connections_closed = self._counter(
             "connections_closed", "Connections ended; 1006: without a word.", "code"
         )
+        self.turned_away = self._counter(
+            "connections_turned_away",
+            "Connections answered with 503 or 429 for want of room: `full`"
+            " (`max_connections`), `crowd` (more at once than can be listened to),"
+            " `address` (`max_address_connections`), `draining`.",
+            "reason",
+        )
         self.frame_errors = self._counter(
             "frame_errors", "Frames of clients answered with an error.", "code"
         )

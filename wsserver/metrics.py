@@ -139,6 +139,10 @@ class Metrics:
         known = str(code) if code in _CLOSE_CODES else OTHER
         self._count(self._of.connections_closed, known)
 
+    def turned_away(self, reason: str) -> None:
+        """Counts a client that was told to come back."""
+        self._count(self._of.turned_away, reason)
+
     def frame_error(self, code: str) -> None:
         """Counts a frame that was answered with an error."""
         self._count(self._of.frame_errors, code)

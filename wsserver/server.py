@@ -9,7 +9,7 @@ import anyio
 import structlog
 from msgspec import Struct
 
-from wsserver import assembly, credentials
+from wsserver import assembly, credentials, open_files
 from wsserver.auth.principal import Authority
 from wsserver.connections.connection import Connection
 from wsserver.connections.quotas import Quotas
@@ -36,6 +36,8 @@ from wsserver.turns.sweep import Sweep
 from wsserver.upstreams import open_upstreams
 
 _LAG_SECONDS = 0.5
+_FEW_FILES = 8
+_TELL_OF_FILES_SECONDS = 60.0
 _STOP_SECONDS = 0.5
 
 log = structlog.get_logger(__name__)
@@ -111,6 +113,7 @@ class Server:
             handlers={CHAT_PATH: self._serve, **inspection.handlers},
             stricter=inspection.stricter,
             refusing=lambda: "draining" if self.draining else None,
+            turned_away=metrics.turned_away,
         )
 
     @property
@@ -321,8 +324,17 @@ async def _recover(directory: Directory) -> None:
 
 async def _observe(metrics: Metrics, directory: Directory) -> None:
     """Watches what no event tells: how late the loop is, and what is in memory."""
+    tell_at = 0.0
     while True:
         due = anyio.current_time() + _LAG_SECONDS
         await anyio.sleep_until(due)
         metrics.loop_lag(max(0.0, anyio.current_time() - due))
         metrics.conversations(*directory.statistics())
+        files = open_files.left()
+        if files is not None and files < _FEW_FILES and due >= tell_at:
+            tell_at = due + _TELL_OF_FILES_SECONDS
+            log.warning(
+                "open_files_run_out",
+                left=files,
+                about="new clients and model calls fail without them; allow more",
+            )

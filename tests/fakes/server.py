@@ -75,6 +75,7 @@ async def server(
     folder: Path,
     env: dict[str, str] | None = None,
     port: int = 0,
+    open_files: int | None = None,
 ) -> AsyncGenerator[ServerProcess]:
     """Starts a server on a free port; ends it when the context is left.
 
@@ -83,8 +84,12 @@ async def server(
         folder: Where its log and, unless told otherwise, its store are.
         env: Further environment variables.
         port: Which port; 0 takes a free one.
+        open_files: How many it may have; None for as many as this process.
     """
     command = [sys.executable, "-m", "wsserver", "serve", "--port", str(port), *flags]
+    if open_files is not None:
+        limited = f'ulimit -n {open_files} && exec "$@"'
+        command = ["sh", "-c", limited, "sh", *command]
     environment = {
         **{
             k: v

@@ -188,6 +188,7 @@ def test_clients_cannot_make_series_without_end() -> None:
         (lambda m: m.upstream_retry("m", "c"), "upstream_retries_total", 1),
         (lambda m: m.fallback("m", "n", "c"), "upstream_fallbacks_total", 1),
         (lambda m: m.resume("reset", "expired"), "opens_total", 1),
+        (lambda m: m.turned_away("full"), "connections_turned_away_total", 1),
         (lambda m: m.frame_error("bad_json"), "frame_errors_total", 1),
         (lambda m: m.commit(0.01, 5), "committed_entries_total", 5),
         (lambda m: m.commit(0.01, 5), "commit_seconds_count", 1),

@@ -1,12 +1,15 @@
 """No more clients than there are open files for."""
 
 import resource
+import socket
 
+import anyio
 import pytest
 from structlog.testing import capture_logs
 
-from wsserver import process
-from wsserver.open_files import OWN_FILES, allow_most, fitted
+from wsserver import open_files, process, server
+from wsserver.metrics import Metrics
+from wsserver.open_files import FEWEST_SPARE, MOST_SPARE, OWN_FILES, allow_most, fitted
 from wsserver.settings import Model, Settings
 
 SETTINGS = Settings(max_connections=1000, upstream_pool_size=50)
@@ -57,3 +60,48 @@ def test_it_is_said_that_fewer_are_taken(
     said = [(line["allowed"], line["connections"]) for line in lines]
     assert said == ([(64, 32)] if limit else [])
     assert all("open files" in line["about"] for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("left", "spare"),
+    [(None, MOST_SPARE), (100_000, MOST_SPARE), (160, 20), (80, FEWEST_SPARE)],
+)
+def test_a_third_of_what_is_left_is_for_those_that_are_told_to_come_back(
+    monkeypatch: pytest.MonkeyPatch, left: int | None, spare: int
+) -> None:
+    monkeypatch.setattr(open_files, "left", lambda: left)
+    assert open_files.spare(100) == spare
+
+
+def test_it_is_known_how_many_are_left() -> None:
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    opened: list[socket.socket] = []
+    try:
+        # The lowest number that is free: so many are open.
+        with socket.socket() as probe:
+            used = probe.fileno()
+        resource.setrlimit(resource.RLIMIT_NOFILE, (used + 3, before[1]))
+        assert open_files.left() == 3
+        opened += [socket.socket() for _ in range(3)]
+        assert open_files.left() == 0
+    finally:
+        for one in opened:
+            one.close()
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+
+
+async def test_it_is_told_once_a_minute_that_they_run_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    left = iter([100, 7, 6, 5, None])
+    monkeypatch.setattr(open_files, "left", lambda: next(left, 5))
+    monkeypatch.setattr(server, "_LAG_SECONDS", 0.01)
+    with capture_logs() as lines, anyio.move_on_after(0.5):
+        await server._observe(Metrics(), NoConversations())
+    assert [line["left"] for line in lines] == [7]
+    assert lines[0]["event"] == "open_files_run_out"
+
+
+class NoConversations:
+    def statistics(self) -> tuple[int, int]:
+        return 0, 0

@@ -140,6 +140,13 @@ class Rig:
         number = len(self.served)
         return await self.client(), await self.connection(number)
 
+    async def silent(self) -> "RawClient":
+        """Connects a new socket that has said nothing yet."""
+        client = RawClient()
+        self.clients.append(client)
+        await client.connect(self.port)
+        return client
+
     async def ask(
         self, message: bytes, receive_buffer_bytes: int | None = None
     ) -> tuple["RawClient", bytes]:

@@ -19,6 +19,7 @@ from websockets.typing import Subprotocol
 from protocol.ids import SUBPROTOCOL
 from wsserver.connections.transport import Handshake, Transport
 from wsserver.transports.addresses import AddressCounts, Network, client_address
+from wsserver.transports.backlog import Backlog
 from wsserver.transports.handshake import Admission, RefusedError, read_handshake
 from wsserver.transports.http import (
     METRICS_PATH,
@@ -28,6 +29,7 @@ from wsserver.transports.http import (
     upgrade_required,
 )
 from wsserver.transports.metrics_access import MetricsAccess
+from wsserver.transports.turned_away import Reason, TurnedAway
 from wsserver.transports.websocket import (
     CLOSE_SECONDS,
     HIGH_WATER_BYTES,
@@ -35,12 +37,13 @@ from wsserver.transports.websocket import (
     WebSocket,
 )
 
-BACKLOG = 4096
 OPEN_SECONDS = 10.0
 FRAME_LIMIT_FACTOR = 4
 """So far above the product's own limit lies the hard one: between the two a frame
 gets an error, above it the connection is closed."""
 
+_COME_BACK_SECONDS = "5"
+_FULL = "all connections are taken"
 _UNSENT_BYTES = 65_536
 _BUFFERED_FRAMES = 16
 
@@ -57,6 +60,10 @@ class Endpoint(Struct, frozen=True, kw_only=True):
         port: The port; 0 takes a free one.
         max_frame_bytes: The product's own limit for frames.
         max_connections: Handshakes beyond so many connections are refused.
+        spare_connections: So many more are listened to, to be answered: what wants
+            the page or the metrics, and who is refused. Others are told to come back
+            before they have said anything. For as many again there are files, so
+            that those can be accepted.
         max_address_connections: Handshakes beyond so many connections of one
             address are refused; None for no limit.
         trusted_proxies: Whose `X-Forwarded-For` is believed.
@@ -68,6 +75,7 @@ class Endpoint(Struct, frozen=True, kw_only=True):
     port: int
     max_frame_bytes: int
     max_connections: int
+    spare_connections: int = 4096
     max_address_connections: int | None = None
     trusted_proxies: tuple[Network, ...] = ()
     ping_seconds: float = 20.0
@@ -86,6 +94,7 @@ class Listener:
         site: Site,
         handlers: Mapping[str, Handler],
         refusing: Callable[[], str | None],
+        turned_away: Callable[[Reason], None] = lambda _: None,
         stricter: Mapping[str, Admission] = MappingProxyType({}),
     ) -> None:
         """Takes its parts; `start` begins.
@@ -99,6 +108,7 @@ class Listener:
                 connection ends with it. What it raises is logged, and closes the
                 connection with 1011.
             refusing: Says why new clients are refused; None while they are not.
+            turned_away: Counts a client that was, by why.
             stricter: By path, rules that hold there in the place of `admission`.
         """
         self._endpoint = endpoint
@@ -107,6 +117,10 @@ class Listener:
         self._site = site
         self._handlers = handlers
         self._refusing = refusing
+        self._turned_away = TurnedAway(turned_away)
+        self._backlog = Backlog(
+            endpoint.max_connections + 2 * endpoint.spare_connections
+        )
         self._stricter = stricter
         self._live = set[WebSocket]()
         self._addresses = AddressCounts(endpoint.max_address_connections)
@@ -140,11 +154,12 @@ class Listener:
             write_limit=(HIGH_WATER_BYTES, LOW_WATER_BYTES),
             logger=logger,
             create_connection=cast("type[ServerConnection]", self._make()),
-            backlog=BACKLOG,
+            backlog=self._backlog.size,
             ssl=endpoint.tls,
         )
         for listening in self._server.sockets:
             _limit_unsent(listening)
+        self._backlog.watch(self._server.sockets)
         return cast("int", self._server.sockets[0].getsockname()[1])
 
     async def stop(self) -> None:
@@ -152,10 +167,12 @@ class Listener:
         if self._server is None:
             return
         self._stopped = True
+        self._backlog.close()
         self._server.close(close_connections=False)
         for connection in list(self._live):
             connection.abort()
         await self._server.wait_closed()
+        self._turned_away.tell()
 
     def _make(self) -> Callable[..., WebSocket]:
         return partial(
@@ -166,13 +183,21 @@ class Listener:
         )
 
     def _connected(self, connection: WebSocket) -> None:
+        endpoint = self._endpoint
         self._live.add(connection)
         if self._stopped:
             # It was accepted just before, and gets here just after.
             connection.abort()
+        elif len(self._live) > endpoint.max_connections + endpoint.spare_connections:
+            self._turned_away.add("crowd")
+            full = _come_back(HTTPStatus.SERVICE_UNAVAILABLE, _FULL)
+            connection.transport.write(full.serialize())
+            connection.transport.close()
+        self._backlog.fit(len(self._live))
 
     def _lost(self, connection: WebSocket) -> None:
         self._live.discard(connection)
+        self._backlog.fit(len(self._live))
         address = self._counted.pop(connection, None)
         if address is not None:
             self._addresses.leave(address)
@@ -213,12 +238,15 @@ class Listener:
     def _find_room(self, connection: WebSocket, address: str) -> Response | None:
         """Counts a client in; else returns what it is told."""
         reason = self._refusing()
-        if reason is None and len(self._live) > self._endpoint.max_connections:
-            reason = "all connections are taken"
         if reason is not None:
+            self._turned_away.add("draining")
             return _come_back(HTTPStatus.SERVICE_UNAVAILABLE, reason)
+        if len(self._counted) >= self._endpoint.max_connections:
+            self._turned_away.add("full")
+            return _come_back(HTTPStatus.SERVICE_UNAVAILABLE, _FULL)
         if connection in self._live:  # else nobody would count it out
             if not self._addresses.enter(address):
+                self._turned_away.add("address")
                 reason = "too many connections are open from this address"
                 log.debug("refused", status=429, about=reason)
                 return _come_back(HTTPStatus.TOO_MANY_REQUESTS, reason)
@@ -239,7 +267,7 @@ class Listener:
 
 def _come_back(status: HTTPStatus, reason: str) -> Response:
     response = respond(status, reason)
-    response.headers["Retry-After"] = "5"
+    response.headers["Retry-After"] = _COME_BACK_SECONDS
     return response
 
 
