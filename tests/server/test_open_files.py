@@ -1,5 +1,6 @@
 """No more clients than there are open files for."""
 
+import errno
 import resource
 import socket
 
@@ -73,21 +74,25 @@ def test_a_third_of_what_is_left_is_for_those_that_are_told_to_come_back(
     assert open_files.spare(100) == spare
 
 
-def test_it_is_known_how_many_are_left() -> None:
-    before = resource.getrlimit(resource.RLIMIT_NOFILE)
-    opened: list[socket.socket] = []
-    try:
-        # The lowest number that is free: so many are open.
-        with socket.socket() as probe:
-            used = probe.fileno()
-        resource.setrlimit(resource.RLIMIT_NOFILE, (used + 3, before[1]))
-        assert open_files.left() == 3
-        opened += [socket.socket() for _ in range(3)]
-        assert open_files.left() == 0
-    finally:
-        for one in opened:
-            one.close()
-        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+def test_it_is_known_how_many_are_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    # The lowest number that is free: so many are open.
+    with socket.socket() as probe:
+        used = probe.fileno()
+    limits = (used + 30, resource.RLIM_INFINITY)
+    monkeypatch.setattr(resource, "getrlimit", lambda _: limits)
+    assert open_files.left() == 30
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (resource.RLIM_INFINITY,) * 2)
+    assert open_files.left() is None
+
+
+def test_none_are_left_where_none_can_be_opened(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def refuse() -> socket.socket:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    monkeypatch.setattr(socket, "socket", refuse)
+    assert open_files.left() == 0
 
 
 async def test_it_is_told_once_a_minute_that_they_run_out(
