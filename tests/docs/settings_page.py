@@ -18,25 +18,47 @@ _HEAD = """\
 
 A setting has one name everywhere: as a flag of `wsserver serve` (`--drain-seconds 20`), as a key of
 the TOML file that `--config` or `WSSERVER_CONFIG` names (`drain_seconds = 20`), and as a variable
-(`WSSERVER_DRAIN_SECONDS=20`). What is true or false is a flag without a value: `--inspect`,
-`--no-inspect`. Flags win over variables, variables over the file, the file over the defaults. `wsserver config show` tells what holds and where it comes from. A value that can't be
-used ends the start with one line and exit code 2.
+(`WSSERVER_DRAIN_SECONDS=20`). Flags win over variables, variables over the file, the file over the
+defaults. `wsserver config show` tells what holds and where it comes from. A value that can't be used ends
+the start with one line and exit code 2.
 
-| setting | default | |
-|---|---|---|
+- What is true or false is a flag without a value: `--inspect`, `--no-inspect`.
+- A list is a list in the file (`allowed_origins = ["https://a.example", "https://b.example"]`) and has
+  commas elsewhere (`--allowed-origins https://a.example,https://b.example`).
+- Where no default stands nothing is set. `none` takes away what a file or variable sets
+  (`--retention-days none`); for a list that is an empty text.
 """
 
+_GROUPS = {
+    "host": "The server",
+    "auth_keys_file": "Who may connect",
+    "default_model": "Models and tools",
+    "upstream_pool_size": "Upstreams",
+    "turn_timeout_seconds": "Times",
+    "max_frame_bytes": "Limits",
+    "retention_days": "The store",
+    "inspect": "The inspector and recordings",
+}
+"""The setting that each group begins with, and its heading."""
+
 _TABLES = {
-    "Models": ("says where the model NAME is to be had", "models", Model),
-    "Tools": ("is a Python callable that the server runs", "tools", ToolEntry),
-    "MCP servers": ("is a server whose tools may be used", "mcp", McpEntry),
+    "Each model": ("says where the model NAME is to be had", "models", Model),
+    "Each tool": ("is a Python callable that the server runs", "tools", ToolEntry),
+    "Each MCP server": ("is a server whose tools may be used", "mcp", McpEntry),
 }
 
 
 def page() -> str:
     """Returns the page as it has to be."""
-    rows = [_row(field) for field in msgspec.structs.fields(Settings)]
-    return _HEAD + "".join(rows) + "".join(map(_table, _TABLES))
+    fields = {field.name: field for field in msgspec.structs.fields(Settings)}
+    assert _GROUPS.keys() <= fields.keys(), "a group begins with a setting"
+    lines: list[str] = []
+    for name, field in fields.items():
+        if name in _GROUPS:
+            lines.append(f"\n## {_GROUPS[name]}\n\n")
+            lines.append("| setting | default | |\n|---|---|---|\n")
+        lines.append(_row(field))
+    return _HEAD + "".join(lines) + "".join(map(_table, _TABLES))
 
 
 def _row(field: Any) -> str:
@@ -60,6 +82,8 @@ def _choices(kind: Any) -> tuple[str, ...]:
 def _default(value: Any) -> str:
     if value in (None, (), {}) or value is msgspec.NODEFAULT:
         return ""
+    if isinstance(value, bool):
+        return f"`{value}`".lower()  # as it is written in the file
     return f"`{value:g}`" if isinstance(value, float) else f"`{value}`"
 
 
