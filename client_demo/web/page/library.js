@@ -100,6 +100,22 @@ export class Library {
     if (family.includes(this.activeId)) this.#showNewest();
   }
 
+  /**
+   * Leaves conversations that another tab has deleted.
+   * @returns {boolean} whether the one that was shown is gone
+   */
+  forgetDeleted() {
+    const list = store.listed();
+    const isGone = (id) => !list.some((entry) => entry.id === id);
+    for (const id of [...this.#client.conversations.keys()].filter(isGone)) {
+      this.#client.close(id);
+      store.saveDraft(id, "");
+    }
+    const wasShown = isGone(this.activeId);
+    if (wasShown) this.#showNewest();
+    return wasShown;
+  }
+
   /** Says something in the shown conversation. */
   send(content, options) {
     this.#client.send(this.activeId, content, options);

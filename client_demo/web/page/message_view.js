@@ -47,11 +47,13 @@ export class MessageView {
 
   edit() {
     const text = contentText(this.#message.content);
+    const before = document.activeElement;
     const edited = editor(text, {
       save: (changed) => changed !== text && this.#actions.edit(this.#message, changed),
       leave: () => {
         edited.element.replaceWith(this.#bubble);
         this.element.classList.remove("editing");
+        before.focus();
       },
     });
     this.#bubble.replaceWith(edited.element);

@@ -26,6 +26,8 @@ const stops = new Map();
 const takenBack = new Set();
 /** Conversations with an answer that was not looked at. */
 const news = new Set();
+/** What has its history: an answer that ends in it from then on is news. */
+const known = new WeakSet();
 /** Per conversation, the turn that was running last. */
 const running = new Map();
 /** Per conversation, the highest number that is on the screen. */
@@ -188,7 +190,8 @@ function changed(conversation) {
   const turn = conversation.fold.running;
   const before = running.get(conversation.id);
   running.set(conversation.id, turn);
-  if (before?.done && before !== turn) ended(conversation, before);
+  if (before?.done && before !== turn && known.has(conversation.fold)) ended(conversation, before);
+  if (conversation.caughtUp) known.add(conversation.fold);
   schedule();
 }
 
@@ -310,7 +313,10 @@ document.addEventListener("visibilitychange", () => {
 });
 addEventListener("online", () => client.wake());
 addEventListener("pageshow", (event) => event.persisted && client.wake());
-store.onListed(schedule);
+store.onListed(() => {
+  if (library.forgetDeleted()) complain("This conversation was deleted in another tab.");
+  schedule();
+});
 approvals.onChange = schedule;
 
 startLook((model) => {

@@ -14,12 +14,29 @@ export class Sidebar {
     this.#onPick = onPick;
     this.#onDelete = onDelete;
     byId("new").addEventListener("click", onNew);
-    byId("menu").addEventListener("click", () => this.toggle());
+    byId("menu").addEventListener("click", () => {
+      this.toggle();
+      if (this.#isOpen) byId("new").focus();
+    });
     byId("shade").addEventListener("click", () => this.toggle(false));
+    // Ahead of the key that stops an answer.
+    document.addEventListener("keydown", (event) => this.#leave(event), { capture: true });
+  }
+
+  get #isOpen() {
+    return document.body.classList.contains("drawer");
+  }
+
+  #leave(event) {
+    const isDrawer = this.#isOpen && byId("menu").checkVisibility();
+    if (event.key !== "Escape" || !isDrawer || document.querySelector("dialog[open]")) return;
+    event.stopPropagation();
+    this.toggle(false);
+    byId("menu").focus();
   }
 
   /** Opens or closes the drawer that the list is on a narrow screen. */
-  toggle(open = !document.body.classList.contains("drawer")) {
+  toggle(open = !this.#isOpen) {
     document.body.classList.toggle("drawer", open);
     byId("menu").setAttribute("aria-expanded", String(open));
   }

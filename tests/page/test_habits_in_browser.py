@@ -1,0 +1,79 @@
+"""What people do without thinking: reload, two tabs, Escape."""
+
+from collections.abc import Callable
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.page.scripted import ScriptedServer
+from tests.page.test_chat_in_browser import QUICK_ANSWER, ask, complete, visit
+
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(60)]
+
+
+def test_a_reload_tells_no_old_answer_as_news(page: Page, address: str) -> None:
+    visit(page, address, QUICK_ANSWER)
+    ask(page, "One")
+    complete(page)
+    page.click("#new")
+    ask(page, "Two")
+    complete(page)
+    page.reload()
+    complete(page)
+    states = page.locator("#conversations .state")
+    expect(states).to_have_text(["", ""])
+    expect(page).to_have_title("Two · wsserver")
+    expect(page.locator("#announcer")).not_to_contain_text("Answer")
+    ask(page, "Three")
+    complete(page, "complete", "complete")
+    expect(page.locator("#announcer")).to_contain_text("Answer complete.")
+
+
+def test_a_conversation_deleted_in_another_tab_is_left(
+    new_page: Callable[[], Page], address: str
+) -> None:
+    first, second = new_page(), new_page()
+    visit(first, address, QUICK_ANSWER)
+    ask(first, "Stays")
+    complete(first)
+    first.click("#new")
+    ask(first, "Goes")
+    complete(first)
+    visit(second, address)
+    expect(second.locator("#title")).to_have_text("Goes")
+    first.on("dialog", lambda dialog: dialog.accept())
+    first.locator("#conversations li").first.hover()
+    first.locator("#conversations .delete").first.click()
+    expect(second.locator("#title")).to_have_text("Stays")
+    expect(second.locator("#notice")).to_contain_text("deleted in another tab")
+    expect(second.locator("#conversations .title")).to_have_text(["Stays"])
+    ask(second, "Goes on")
+    complete(second, "complete", "complete")
+
+
+def test_escape_closes_the_drawer_and_stops_nothing(
+    page: Page, server: ScriptedServer
+) -> None:
+    page.set_viewport_size({"width": 360, "height": 640})
+    server.start(server.ask("hi"))
+    expect(page.locator("#stop")).to_be_visible()
+    menu = page.locator("#menu")
+    menu.click()
+    expect(page.locator("#new")).to_be_focused()
+    page.keyboard.press("Escape")
+    expect(menu).to_have_attribute("aria-expanded", "false")
+    expect(menu).to_be_focused()
+    assert "interrupt" not in [frame["type"] for frame in server.received]
+    page.keyboard.press("Escape")
+    page.evaluate("new Promise(requestAnimationFrame)")
+    assert server.last("interrupt")["turn"] == server.turn
+
+
+def test_who_leaves_an_edit_is_where_it_began(page: Page, address: str) -> None:
+    visit(page, address, QUICK_ANSWER)
+    ask(page, "As it is")
+    complete(page)
+    page.keyboard.press("ArrowUp")
+    expect(page.locator(".editor textarea")).to_be_focused()
+    page.keyboard.press("Escape")
+    expect(page.locator("#input")).to_be_focused()
