@@ -2,14 +2,13 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any
 
 import anyio
 import pytest
 import structlog
-import trio.testing
 
 from tests.auth.issuer import jwk, key_set
+from tests.fakes.clocks import jumping_time  # noqa: F401 - a fixture
 from wsserver.auth.key_set import (
     FETCH_SECONDS,
     KEEP_SECONDS,
@@ -18,12 +17,6 @@ from wsserver.auth.key_set import (
     FetchError,
     KeySet,
 )
-
-
-@pytest.fixture
-def anyio_backend() -> tuple[str, dict[str, Any]]:
-    """Trio alone: these wait for hours of its clock."""
-    return "trio", {"clock": trio.testing.MockClock(autojump_threshold=0)}
 
 
 class Issuer:

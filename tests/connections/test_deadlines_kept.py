@@ -5,21 +5,15 @@ from typing import Any
 import anyio
 import msgspec
 import pytest
-import trio.testing
 
 from tests.connections.journal import settle
 from tests.connections.wire import SETTINGS, Client, Tokens, connected
+from tests.fakes.clocks import jumping_time  # noqa: F401 - a fixture
 from tests.fakes.rig import ALICE, rig
 from tests.fakes.scripted import ScriptedProvider, says
 from wsserver.connections.transport import Handshake
 
 KEY, NEW_KEY = "key", "new-key"
-
-
-@pytest.fixture
-def anyio_backend() -> tuple[str, dict[str, Any]]:
-    """Trio alone: these wait for minutes of its clock."""
-    return "trio", {"clock": trio.testing.MockClock(autojump_threshold=0)}
 
 
 def server(*texts: str) -> Any:

@@ -1,11 +1,9 @@
 """Text that is gathered: whole characters, in time, every number once."""
 
 from itertools import pairwise, product
-from typing import Any
 
 import anyio
 import pytest
-import trio.testing
 
 from protocol.content import Config
 from protocol.events import ConfigEvent
@@ -19,13 +17,8 @@ from tests.connections.journal import (
     settle,
     text,
 )
+from tests.fakes.clocks import jumping_time  # noqa: F401 - a fixture
 from wsserver.connections.gathering import LONGEST_SECONDS, MOST_BYTES, QUIET_SECONDS
-
-
-@pytest.fixture
-def anyio_backend() -> tuple[str, dict[str, Any]]:
-    """Only where time can jump."""
-    return "trio", {"clock": trio.testing.MockClock(autojump_threshold=0)}
 
 
 async def test_text_is_gathered_for_as_long_as_was_asked() -> None:

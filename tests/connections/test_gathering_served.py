@@ -1,10 +1,7 @@
 """Gathered text that comes from the store, and over whole connections."""
 
-from typing import Any
-
 import anyio
 import pytest
-import trio.testing
 
 from tests.connections.characters import FAMILY
 from tests.connections.gathered import DELAY, TICK, Sent, something_else
@@ -17,18 +14,13 @@ from tests.connections.journal import (
     text,
 )
 from tests.connections.wire import connected
+from tests.fakes.clocks import jumping_time  # noqa: F401 - a fixture
 from tests.fakes.rig import rig
 from tests.fakes.scripted import ScriptedProvider
 from wsserver.connections import viewer
 from wsserver.connections.gathering import MOST_BYTES, QUIET_SECONDS
 from wsserver.connections.viewer import BLOCK_BYTES
 from wsserver.engine.model import Text
-
-
-@pytest.fixture
-def anyio_backend() -> tuple[str, dict[str, Any]]:
-    """Only where time can jump."""
-    return "trio", {"clock": trio.testing.MockClock(autojump_threshold=0)}
 
 
 async def test_text_from_the_store_is_cut_between_characters_too() -> None:

@@ -11,11 +11,10 @@ from typing import Any
 
 import anyio
 import msgspec
-import pytest
-import trio.testing
 
 from protocol.merge import MAX_MERGED_BYTES
 from tests.connections.wire import SETTINGS, Client, connected
+from tests.fakes.clocks import jumping_time  # noqa: F401 - a fixture
 from tests.fakes.rig import rig
 from wsserver.connections.writer import QUANTUM_BYTES
 from wsserver.engine.limits import TurnLimits
@@ -34,12 +33,6 @@ BUFFERED_SECONDS = (
     * (SETTINGS.high_water_bytes + MAX_MERGED_BYTES + QUANTUM_BYTES)
 )
 """How long what may stand before a control frame takes to the client."""
-
-
-@pytest.fixture
-def anyio_backend() -> tuple[str, dict[str, Any]]:
-    """Trio alone, whose clock jumps."""
-    return "trio", {"clock": trio.testing.MockClock(autojump_threshold=0)}
 
 
 class Voices:

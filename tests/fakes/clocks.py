@@ -25,3 +25,9 @@ def virtual_time(request: pytest.FixtureRequest) -> tuple[str, dict[str, Any]]:
     if request.param == "asyncio":
         return "asyncio", {"loop_factory": jumping_loop}
     return "trio", {"clock": trio.testing.MockClock(autojump_threshold=0)}
+
+
+@pytest.fixture(name="anyio_backend")
+def jumping_time() -> tuple[str, dict[str, Any]]:
+    """Runs each test under trio alone, whose time jumps: for waits of minutes and hours."""
+    return "trio", {"clock": trio.testing.MockClock(autojump_threshold=0)}

@@ -4,7 +4,6 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
-import pytest
 from anyio.to_thread import run_sync
 
 from tests.operations.conftest import Command
@@ -20,11 +19,6 @@ def back_up(file: Path, copy: Path) -> None:
     """Does what the shell's `.backup` does."""
     with closing(sqlite3.connect(file)) as source, closing(sqlite3.connect(copy)) as to:
         source.backup(to)
-
-
-@pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
 
 
 async def test_a_restored_backup_is_whole_and_has_new_epochs(

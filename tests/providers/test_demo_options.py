@@ -3,19 +3,13 @@
 from typing import Any
 
 import pytest
-import trio.testing
 
+from tests.fakes.clocks import jumping_time  # noqa: F401 - a fixture
 from wsserver.engine.model import Finished, ModelRequest, Text, UpstreamError
 from wsserver.providers.demo import DemoOptions, DemoProvider
 from wsserver.providers.demo.options import read_options, split_name
 
 provider = DemoProvider()
-
-
-@pytest.fixture
-def anyio_backend():
-    """Time passes at once, in order."""
-    return "trio", {"clock": trio.testing.MockClock(autojump_threshold=0)}
 
 
 async def answer(model: str, **params: Any) -> tuple[str, int, Finished]:

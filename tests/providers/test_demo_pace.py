@@ -7,20 +7,13 @@ from typing import Any
 import anyio
 import anyio.lowlevel
 import pytest
-import trio
-import trio.testing
 
+from tests.fakes.clocks import jumping_time  # noqa: F401 - a fixture
 from wsserver.engine.model import Finished, ModelEvent, ModelRequest
 from wsserver.providers.demo import DemoProvider
 from wsserver.providers.demo.playback import FLAT_OUT_BATCH
 
 provider = DemoProvider()
-
-
-@pytest.fixture
-def anyio_backend():
-    """Time passes at once, in order."""
-    return "trio", {"clock": trio.testing.MockClock(autojump_threshold=0)}
 
 
 @asynccontextmanager

@@ -7,8 +7,8 @@ import anyio
 import jsonschema_rs
 import orjson
 import pytest
-import trio.testing
 
+from tests.fakes.clocks import jumping_time  # noqa: F401 - a fixture
 from wsserver.engine.model import (
     CallFragment,
     Finished,
@@ -24,12 +24,6 @@ from wsserver.providers.demo import DEFAULT_MODEL, DemoProvider
 
 NEVER_ENDING = ("demo/stalling", "demo/silent")
 provider = DemoProvider()
-
-
-@pytest.fixture
-def anyio_backend():
-    """Time passes at once, in order."""
-    return "trio", {"clock": trio.testing.MockClock(autojump_threshold=0)}
 
 
 def ask(model: str, content: Any = "Tell me something.", **members: Any):

@@ -5,8 +5,8 @@ from typing import Any
 import jsonschema_rs
 import orjson
 import pytest
-import trio.testing
 
+from tests.fakes.clocks import jumping_time  # noqa: F401 - a fixture
 from wsserver.engine.model import CallFragment, Finished, ModelRequest, Text
 from wsserver.providers.demo import DemoProvider
 
@@ -31,12 +31,6 @@ def tool(name: str, parameters: dict[str, Any] | None = None) -> dict[str, Any]:
 
 
 TOOLS = [tool("get_time", TIME), tool("get_weather", WEATHER), tool("noop")]
-
-
-@pytest.fixture
-def anyio_backend():
-    """Time passes at once, in order."""
-    return "trio", {"clock": trio.testing.MockClock(autojump_threshold=0)}
 
 
 class Result:

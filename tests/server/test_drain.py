@@ -5,14 +5,9 @@ from typing import Any
 
 import anyio
 import pytest
-import trio.testing
 
+from tests.fakes.clocks import jumping_time  # noqa: F401 - a fixture
 from wsserver.drain import CLOSE_SECONDS, drain
-
-
-@pytest.fixture
-def anyio_backend() -> Any:
-    return "trio", {"clock": trio.testing.MockClock(autojump_threshold=0)}
 
 
 @dataclass

@@ -4,7 +4,6 @@ import gc
 import weakref
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from typing import Any
 
 import anyio
 import pytest
@@ -12,13 +11,8 @@ import trio.testing
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.fakes.clocks import jumping_time  # noqa: F401 - a fixture
 from wsserver.turns.alarms import Alarm, Alarms
-
-
-@pytest.fixture
-def anyio_backend() -> tuple[str, dict[str, Any]]:
-    """Trio alone: its clock jumps."""
-    return "trio", {"clock": trio.testing.MockClock(autojump_threshold=0)}
 
 
 @asynccontextmanager
