@@ -64,7 +64,7 @@ async def test_p02_slow_readers_delay_nobody(case: Case) -> None:
         await scraped(case.running.http, lambda seen: seen.value(lag) > 100)
         # Again where the machine was busy: who holds up others does it each time.
         measured = [p99(await gaps(case, 50))]
-        while measured[-1] >= (limit := 1.5 * alone + 50) and len(measured) < 3:
+        while measured[-1] >= (limit := alone + 50) and len(measured) < 3:
             measured.append(p99(await gaps(case, 50)))
     assert measured[-1] < limit, f"{measured} ms beside them, {alone} ms without"
 
