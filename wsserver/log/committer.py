@@ -169,7 +169,7 @@ class Committer:
                 await self._work.wait()
             began = anyio.current_time()
             self._urgent = self._flushing > 0
-            left = left or len(self._due)
+            left = min(left, len(self._due)) or len(self._due)
             if await self._commit(began):
                 delay = RETRY_FIRST_SECONDS
                 left = max(0, left - self._most)
