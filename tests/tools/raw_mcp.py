@@ -105,6 +105,22 @@ def nonsense(*_: dict) -> dict:
     return {"content": "nonsense"}
 
 
+def half(*_: dict) -> dict:
+    return text("cut \ud83d")
+
+
+def deep(*_: dict) -> dict:
+    inner: list = []
+    for _ in range(300):
+        inner = [inner]
+    return {"content": [], "structuredContent": {"deep": inner}}
+
+
+def video(*_: dict) -> dict:
+    blocks = [{"type": "video", "data": "x"}, 3, {"type": "text"}]
+    return {"content": [*text("see:")["content"], *blocks]}
+
+
 def refuse(*_: dict) -> dict:
     raise ValueError("No.")
 
@@ -123,6 +139,9 @@ TOOLS = {
     "refuse": (refuse, {}),
     "whoami": (whoami, {}),
     "nonsense": (nonsense, {}),
+    "half": (half, {}),
+    "deep": (deep, {}),
+    "video": (video, {}),
     "bad name/x": (echo, {}),
 }
 

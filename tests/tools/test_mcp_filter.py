@@ -83,3 +83,17 @@ async def test_what_was_taken_out_is_told_once() -> None:
         assert len(filtering.take_left_out()) == 1
         assert filtering.take_left_out() == []
         await incoming.aclose()
+
+
+@pytest.mark.parametrize("version", [OLD, NEW])
+async def test_a_block_of_an_unknown_kind_is_named_in_its_place(version: str) -> None:
+    text = {"type": "text", "text": "a", "annotations": {"priority": 1}}
+    odd = [{"type": "video", "url": "x"}, {"type": "image"}, "words", {"type": 3}]
+    messages, left_out = await seen(version, answer(content=[text, *odd]))
+    shown = [
+        f"[{kind}: can't be shown]"
+        for kind in ("video", "image", "something", "something")
+    ]
+    content = messages[0].message.result["content"]
+    assert content == [text, *({"type": "text", "text": one} for one in shown)]
+    assert left_out == []

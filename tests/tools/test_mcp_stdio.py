@@ -238,6 +238,22 @@ async def test_a_result_that_is_none_is_no_answer() -> None:
         assert await call(server, "echo", text="x") == "x"
 
 
+async def test_what_is_cut_or_of_an_unknown_kind_takes_the_rest_not_away() -> None:
+    async with connected(command=RAW) as server:
+        assert await call(server, "half") == "cut \ufffd"
+        assert await call(server, "video") == (
+            "see:\n[video: can't be shown]\n[something: can't be shown]\n"
+            "[text: can't be shown]"
+        )
+
+
+async def test_an_answer_that_can_not_be_read_is_no_answer_at_once() -> None:
+    async with connected(command=RAW) as server:
+        with pytest.raises(NoAnswerError, match="not valid: Invalid JSON: recursion"):
+            await call(server, "deep")
+        assert await call(server, "echo", text="x") == "x"
+
+
 def test_delays_grow_to_a_limit() -> None:
     delays = [mcp.delay_seconds(failures) for failures in range(1, 15)]
     assert delays == sorted(delays)
@@ -249,7 +265,17 @@ async def test_a_tool_that_no_model_can_be_told_of_is_left_out() -> None:
     async with connected(command=RAW, prefix="t_" * 30) as server:
         assert set(server.names()) == {
             "t_" * 30 + name
-            for name in ("echo", "fail", "wait", "huge", "deaf", "grow", "die")
+            for name in (
+                "echo",
+                "fail",
+                "wait",
+                "huge",
+                "deaf",
+                "grow",
+                "die",
+                "half",
+                "deep",
+            )
         }
 
 

@@ -1,8 +1,9 @@
-"""Takes out of an MCP server's list of tools what the SDK would refuse it for.
+"""Takes out of an MCP server's answers what the SDK would refuse all of them for.
 
-The SDK takes a list as a whole or not at all, and looks at members that nobody here
-reads. So what it gets to see is each tool with nothing but what is read, and without
-the tools that are wrong in that. This stands between a transport and the SDK.
+The SDK takes a list of tools as a whole or not at all, and looks at members that
+nobody here reads. So what it gets to see is each tool with nothing but what is read,
+and without the tools that are wrong in that. Of a tool's result, a block of a kind
+that is not known is named in its place. This stands between a transport and the SDK.
 """
 
 from collections.abc import AsyncGenerator, Callable
@@ -13,13 +14,14 @@ from typing import Any, Protocol, Self, cast
 from mcp.client import Transport
 from mcp.shared.inbound import find_invalid_x_mcp_header
 from mcp.shared.message import SessionMessage
-from mcp.types import JSONRPCResponse
+from mcp.types import CallToolResult, JSONRPCResponse
 from mcp.types.methods import validate_server_result
 from mcp.types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import ValidationError
 
 from wsserver.tools.mcp_listing import LeftOut, shown
 
+_MOST_KIND = 64
 _READ = ("name", "title", "description", "inputSchema")
 
 Incoming = SessionMessage | Exception
@@ -67,12 +69,15 @@ class ToolFilter:
             return
         answer = message.message
         if isinstance(answer, JSONRPCResponse):
-            # No other result that is read has a member of that name.
-            tools = answer.result.get("tools")
-            if isinstance(tools, list):
-                answer.result["tools"] = self._sound(
-                    cast("list[Any]", tools), answer.result, self.version
-                )
+            result = answer.result
+            # No other results that are read have members of these names.
+            match result:
+                case {"tools": [*tools]}:
+                    result["tools"] = self._sound(tools, result, self.version)
+                case {"content": [*blocks]}:
+                    result["content"] = list(map(_shown, blocks))
+                case _:
+                    pass
 
     def _sound(
         self, tools: list[Any], result: dict[str, Any], version: str
@@ -85,7 +90,7 @@ class ToolFilter:
                 name = members.get("name")
             else:
                 bare, name = tool, None
-            why = _fault({**result, "tools": [bare]}, version)
+            why = _tool_fault({**result, "tools": [bare]}, version)
             if why is None:
                 kept.append(bare)
             else:
@@ -134,7 +139,19 @@ class _Filtered:
         return await self._stream.__aexit__(exc_type, exc_val, exc_tb)
 
 
-def _fault(result: dict[str, Any], version: str) -> str | None:
+def _shown(block: Any) -> Any:
+    """Returns a block of a tool's result, or what stands for one that is not known."""
+    try:
+        CallToolResult.model_validate({"content": [block]}, by_name=False)
+    except ValidationError:
+        members = cast("dict[str, Any]", block) if isinstance(block, dict) else {}
+        kind = members.get("type")
+        name = kind[:_MOST_KIND] if isinstance(kind, str) else "something"
+        return {"type": "text", "text": f"[{name}: can't be shown]"}
+    return block
+
+
+def _tool_fault(result: dict[str, Any], version: str) -> str | None:
     """Says what is wrong with the one tool of a result; None if nothing is."""
     try:
         validate_server_result("tools/list", version, result)

@@ -20,8 +20,8 @@ from anyio.streams.buffered import BufferedByteReceiveStream
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 from mcp.client.stdio import get_default_environment
 from mcp.shared.message import SessionMessage
-from mcp.types import jsonrpc_message_adapter
 
+from wsserver.tools.mcp_message import read_message
 from wsserver.tools.mcp_settings import McpSettings
 
 MOST_MESSAGE_BYTES = 4 * 2**20
@@ -113,12 +113,9 @@ async def _read(
         async with said:
             while True:
                 line = await lines.receive_until(b"\n", MOST_MESSAGE_BYTES)
-                try:
-                    message = jsonrpc_message_adapter.validate_json(line, by_name=False)
-                except ValueError:
-                    log.debug("mcp_server_babbles", server=name)
-                    continue
-                await said.send(SessionMessage(message))
+                message = read_message(line, name)
+                if message is not None:
+                    await said.send(SessionMessage(message))
     except anyio.DelimiterNotFound:
         log.warning("mcp_message_too_long", server=name, bytes=MOST_MESSAGE_BYTES)
     except (anyio.IncompleteRead, anyio.BrokenResourceError, OSError):

@@ -1,0 +1,71 @@
+"""Messages of MCP servers, and what is none."""
+
+import orjson
+import pytest
+from mcp.types import JSONRPCError, JSONRPCNotification, JSONRPCResponse
+from structlog.testing import capture_logs
+
+from wsserver.tools.mcp_message import read_message
+
+
+def answer(result: str) -> bytes:
+    return b'{"jsonrpc":"2.0","id":7,"result":%s}' % result.encode()
+
+
+@pytest.mark.parametrize(
+    ("written", "text"),
+    [
+        (rb"a\ud83d", "a\ufffd"),
+        (rb"\uDE00b", "\ufffdb"),
+        (rb"\ud83d\ud83d\ude00", "\ufffd\U0001f600"),
+        (rb"\\ud83d\ud83d", "\\ud83d\ufffd"),
+        (b"\xff" + rb"\ud83d", "\ufffd\ufffd"),
+        (rb"\u0041\ud83d\u0042", "A\ufffdB"),
+    ],
+)
+def test_half_a_character_is_replaced_and_nothing_else(
+    written: bytes, text: str
+) -> None:
+    line = b'{"jsonrpc":"2.0","id":7,"result":{"x":"%s"}}\n' % written
+    message = read_message(line, "s")
+    assert isinstance(message, JSONRPCResponse)
+    assert message.result == {"x": text}
+
+
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        (
+            answer('{"x":' + "[" * 300 + "]" * 300 + "}"),
+            "Invalid JSON: recursion limit",
+        ),
+        (answer("[]"), "no JSON-RPC message"),
+        (b'{"id":7,"result":{}}', "no JSON-RPC message"),
+    ],
+)
+def test_an_answer_that_is_none_is_an_error_for_who_waits(
+    line: bytes, why: str
+) -> None:
+    with capture_logs() as lines:
+        message = read_message(line, "s")
+    assert isinstance(message, JSONRPCError)
+    assert message.id == 7
+    assert message.error.message.startswith(f"what it said is not valid: {why}")
+    assert [(one["event"], one["server"]) for one in lines] == [
+        ("mcp_message_unreadable", "s")
+    ]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [b"hello", b"", b"[]", b"3", b"{}", b'{"id":null}', b'{"id":7,"method":3}', b"{"],
+)
+def test_what_nobody_waits_for_is_nothing(line: bytes) -> None:
+    assert read_message(line, "s") is None
+
+
+def test_other_messages_are_as_they_came() -> None:
+    notice = {"jsonrpc": "2.0", "method": "m", "params": {"x": "é"}}
+    message = read_message(orjson.dumps(notice), "s")
+    assert isinstance(message, JSONRPCNotification)
+    assert message.params == {"x": "é"}
