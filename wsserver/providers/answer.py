@@ -57,6 +57,10 @@ class Answer:
         if self.failure is None or self.failure.message == NO_REASON:
             self.failure = failure
 
+    def add_text(self, text: str, out: list[ModelEvent]) -> None:
+        """Takes an event that says nothing but this text, not empty and clean."""
+        self._text.push_clean(text, out)
+
     def add_chunk(self, chunk: Chunk, out: list[ModelEvent]) -> None:
         """Takes an event of the plain shape."""
         for position, choice in enumerate(chunk.choices or ()):

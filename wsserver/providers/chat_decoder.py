@@ -4,8 +4,9 @@ Sans-I/O: `feed` what was read, `close` at the end. A delta is passed on as it i
 nothing is trimmed, repaired or guessed, and only an answer that says it is whole
 counts as whole. The result is the same wherever reads end.
 
-Neighbours: `sse` splits bytes into events, `chunks` decodes the plain shape of an
-event at once, `lenient` reads every other shape, `answer` puts it all together.
+Neighbours: `sse` splits bytes into events, `template` knows those that repeat one
+before them, `chunks` decodes the plain shape of an event at once, `lenient` reads every
+other shape, `answer` puts it all together.
 """
 
 from typing import Final
@@ -18,7 +19,8 @@ from wsserver.providers.chunks import CHUNK
 from wsserver.providers.exact_json import is_object, read_json
 from wsserver.providers.failures import failure_from_payload
 from wsserver.providers.lenient import NO_REASON, read_payload
-from wsserver.providers.sse import MAX_EVENT_BYTES, EventSplitter
+from wsserver.providers.sse import MAX_EVENT_BYTES, EventSplitter, only_event
+from wsserver.providers.template import Template
 
 _BOM: Final = b"\xef\xbb\xbf"
 _WHITESPACE: Final = b" \t\r\n"
@@ -47,7 +49,7 @@ class ChatDecoder:
 
     __slots__ = (
         "_answer", "_begun", "_body", "_bom", "_other_type", "_saw_event", "_splitter",
-        "finished",
+        "_template", "finished",
     )  # fmt: skip
 
     def __init__(self, *, content_type: str | None) -> None:
@@ -61,6 +63,7 @@ class ChatDecoder:
         # The answer, when it is no event stream.
         self._body: bytearray | None = None
         self._splitter = EventSplitter()
+        self._template = Template()
         self._saw_event = False
         self._answer = Answer()
         self.finished = False
@@ -78,16 +81,15 @@ class ChatDecoder:
         if not self._begun:
             data = self._begin(data)
         if self._body is not None:
-            self._body += data
-            if len(self._body) > MAX_EVENT_BYTES:
-                self._finish_too_large(out)
-            return out
-        for name, payload in self._splitter.feed(data):
-            self._event(name, payload, out)
-            if self.finished:
-                return out
-        if self._splitter.too_large:
-            self._finish_too_large(out)
+            self._feed_body(self._body, data, out)
+        elif not self._splitter.between:
+            self._feed_events(data, out)
+        elif (text := self._template.text(data)) is not None:
+            self._answer.add_text(text, out)
+        elif (payload := only_event(data)) is not None:
+            self._event(b"", payload, out, alone=True)
+        else:
+            self._feed_events(data, out)
         return out
 
     def close(self, *, aborted: bool = False) -> list[ModelEvent]:
@@ -127,8 +129,27 @@ class ChatDecoder:
                 self._body = bytearray()
         return data
 
+    def _feed_body(self, body: bytearray, data: bytes, out: list[ModelEvent]) -> None:
+        body += data
+        if len(body) > MAX_EVENT_BYTES:
+            self._finish_too_large(out)
+
+    def _feed_events(self, data: bytes, out: list[ModelEvent]) -> None:
+        for name, payload in self._splitter.feed(data):
+            self._event(name, payload, out)
+            if self.finished:
+                return
+        if self._splitter.too_large:
+            self._finish_too_large(out)
+
     def _event(
-        self, name: bytes, data: bytes, out: list[ModelEvent], *, at_end: bool = False
+        self,
+        name: bytes,
+        data: bytes,
+        out: list[ModelEvent],
+        *,
+        at_end: bool = False,
+        alone: bool = False,
     ) -> None:
         self._saw_event = True
         if name != b"error":
@@ -139,6 +160,8 @@ class ChatDecoder:
             else:
                 if chunk.choices or chunk.usage:
                     self._answer.add_chunk(chunk, out)
+                    if alone:
+                        self._template.learn(data, chunk)
                     return
         self._unusual_event(name, data, out, at_end=at_end)
 

@@ -17,16 +17,37 @@ _LF: Final = b"\n"
 _CR: Final = b"\r"
 
 
+def only_event(data: bytes) -> bytes | None:
+    """Returns the data of a read that is one event of one line, else None.
+
+    That is right only where an event may begin (`EventSplitter.between`). Nearly every
+    read of a stream is one.
+    """
+    if (
+        data[:6] == b"data: "
+        and data[-2:] == b"\n\n"
+        and data.find(_LF) == len(data) - 2
+        and _CR not in data
+        and len(data) <= MAX_EVENT_BYTES
+    ):
+        return data[6:-2]
+    return None
+
+
 class EventSplitter:
     """A push parser for one event stream.
 
     Lines end at CR, LF or CR LF and at nothing else; comments and unknown fields
     are skipped; data lines of an event are joined by LF; an event without data
     lines is none.
+
+    Attributes:
+        between: Whether nothing is left over from what came so far.
     """
 
     __slots__ = (
         "_after_cr", "_data", "_line", "_max_event_bytes", "_name", "_too_large",
+        "between",
     )  # fmt: skip
 
     def __init__(self, *, max_event_bytes: int = MAX_EVENT_BYTES) -> None:
@@ -40,6 +61,7 @@ class EventSplitter:
         self._name = b""
         self._max_event_bytes = max_event_bytes
         self._too_large = False
+        self.between = True
 
     @property
     def too_large(self) -> bool:
@@ -48,18 +70,14 @@ class EventSplitter:
 
     def feed(self, data: bytes) -> list[Event]:
         """Takes the next bytes and returns the events that they completed."""
-        if (
-            data[:6] == b"data: "
-            and data[-2:] == b"\n\n"
-            and data.count(_LF) == 2
-            and _CR not in data
-            and not (self._line or self._after_cr or self._too_large)
+        events = self._feed(data)
+        self.between = (
+            not (self._line or self._name or self._after_cr or self._too_large)
             and self._data is None
-            and len(data) <= self._max_event_bytes
-        ):
-            # One whole event, as nearly every read holds.
-            name, self._name = self._name, b""
-            return [(name, data[6:-2])]
+        )
+        return events
+
+    def _feed(self, data: bytes) -> list[Event]:
         if self._after_cr or _CR in data:
             data = self._with_lf_only(data)
         if _LF not in data:

@@ -13,7 +13,13 @@ from typing import Protocol
 import anyio
 import structlog
 
-from wsserver.engine.actions import Action, CallModel, CloseModel, HostAction
+from wsserver.engine.actions import (
+    Action,
+    AppendText,
+    CallModel,
+    CloseModel,
+    HostAction,
+)
 from wsserver.engine.model import (
     Failure,
     Finished,
@@ -48,7 +54,7 @@ class TurnRunner:
 
     __slots__ = (
         "_alarm", "_call", "_call_due", "_changed", "_host", "_looks_at", "_machine",
-        "_phase", "_request_id", "_services", "_target",
+        "_now", "_phase", "_request_id", "_services", "_target",
     )  # fmt: skip
 
     def __init__(
@@ -64,6 +70,7 @@ class TurnRunner:
         self._target = target
         self._host = host
         self._services = services
+        self._now = services.clock.now
         self._call_due = True
         self._call = anyio.CancelScope()  # around the model call under way
         self._changed: anyio.Event | None = None  # set when the phase has changed
@@ -99,21 +106,21 @@ class TurnRunner:
                 if self._machine.phase == "connecting":
                     await self._call_model()
         if self._machine.phase == "stopping":
-            self._perform(self._machine.closed(self._services.clock.now()))
+            self._perform(self._machine.closed(self._now()))
         elif self._machine.phase != "ended" and not self._call_due:
             self._changed = anyio.Event()
             await self._changed.wait()
             self._changed = None
 
     async def _call_model(self) -> None:
-        clock, machine = self._services.clock, self._machine
+        machine = self._machine
         try:
             request, size = await self._host.request()
             if machine.phase != "connecting":
                 return
-            machine.called(size, clock.now())
+            machine.called(size, self._now())
             async with self._target.provider.stream(request) as stream:
-                machine.connected(clock.now())
+                machine.connected(self._now())
                 await stream.pump(self._feed)
             self._feed([Finished(reason="incomplete")])
         except UpstreamError as error:
@@ -133,7 +140,7 @@ class TurnRunner:
 
     def _feed(self, events: Sequence[ModelEvent]) -> None:
         """Gives the machine what one read held; after its end, nothing."""
-        now = self._services.clock.now()
+        now = self._now()
         self._perform(self._machine.feed(events, now))
         if events and isinstance(events[-1], Finished):
             self._finish(events[-1], now)
@@ -148,7 +155,7 @@ class TurnRunner:
         clock = self._services.clock
         log.info("upstream_refused", code=failure.code, said=failure.upstream_code)
         if self._machine.calling:
-            self._perform(self._machine.refused(failure, clock.now(), clock.jitter()))
+            self._perform(self._machine.refused(failure, self._now(), clock.jitter()))
             if self._machine.phase == "retry_wait":
                 self._count_retry(failure)
 
@@ -157,7 +164,7 @@ class TurnRunner:
         machine = self._machine
         if machine.calling or (machine.phase == "connecting" and not self._call_due):
             failure = Failure(code=code, message=message, retryable=True)
-            self._perform(machine.fail(failure, self._services.clock.now()))
+            self._perform(machine.fail(failure, self._now()))
 
     def _count_retry(self, failure: Failure) -> None:
         self._services.metrics.upstream_retry(self._target.model, failure.code)
@@ -165,6 +172,8 @@ class TurnRunner:
     def _perform(self, actions: list[Action]) -> None:
         for action in actions:
             match action:
+                case AppendText():  # nearly always, so asked for first
+                    self._host.perform(action)
                 case CallModel():
                     self._call_due = True
                 case CloseModel():
@@ -182,9 +191,9 @@ class TurnRunner:
         at = self._machine.deadline()
         if at < self._looks_at:
             self._looks_at = at
-            in_seconds = at - self._services.clock.now()
+            in_seconds = at - self._now()
             self._alarm.set(anyio.current_time() + in_seconds)
 
     def _look(self) -> None:
         self._looks_at = inf
-        self.act(self._machine.time(self._services.clock.now()))
+        self.act(self._machine.time(self._now()))

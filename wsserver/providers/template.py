@@ -1,0 +1,69 @@
+"""Events that say the same as one before them, but for their text.
+
+Most upstreams write the same members around each piece of an answer. Where an event
+repeats byte for byte what stood before and after the text of an earlier one, its text
+is known without reading JSON again.
+"""
+
+import re
+from typing import Final
+
+from wsserver.providers.chunks import CHUNK, Choice, Chunk, Delta
+
+_BEGIN: Final = b"data: "
+_END: Final = b"\n\n"
+_MEMBER: Final = b'"content":"'
+_PROBE: Final = "probe"
+
+# Text of which JSON's bytes are the characters.
+_PLAIN: Final = re.compile(rb"[ !#-\[\]-~]+").fullmatch
+
+# An upstream that writes something else into each event is not tried for ever.
+_MOST_LEARNED: Final = 8
+
+
+class Template:
+    """What stands around the text in the events of one answer."""
+
+    __slots__ = ("_after", "_before", "_learned")
+
+    def __init__(self) -> None:
+        self._before = self._after = b""
+        self._learned = 0
+
+    def text(self, data: bytes) -> str | None:
+        """Returns the text of a read that is such an event and no more; else None."""
+        before, after = self._before, self._after
+        if before and data.startswith(before) and data.endswith(after):
+            found = _PLAIN(data, len(before), len(data) - len(after))
+            if found is not None:
+                return found.group().decode()
+        return None
+
+    def learn(self, payload: bytes, chunk: Chunk) -> None:
+        """Learns from an event that says nothing but one piece of text, or doesn't.
+
+        Args:
+            payload: The event's JSON, which holds no line ends.
+            chunk: The same, decoded.
+        """
+        choice = chunk.choices[0] if chunk.choices else Choice()
+        text = choice.delta and choice.delta.content
+        if not text or choice.index or chunk != _saying(text, choice.index):
+            return
+        if self._learned == _MOST_LEARNED:
+            return
+        self._learned += 1
+        before, member, after = payload.partition(b'%b%b"' % (_MEMBER, text.encode()))
+        if not member:
+            return
+        before, after = before + _MEMBER, b'"' + after
+        # That this is where the text stands is tried, not guessed.
+        probe = before + _PROBE.encode() + after
+        if CHUNK.decode(probe) == _saying(_PROBE, choice.index):
+            self._before, self._after = _BEGIN + before, after + _END
+
+
+def _saying(text: str, index: int | None) -> Chunk:
+    """Returns the chunk that says a text and nothing else."""
+    return Chunk(choices=[Choice(index=index, delta=Delta(content=text))])
