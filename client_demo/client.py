@@ -33,7 +33,7 @@ from protocol.backoff import Backoff
 from protocol.client import ClientProtocol
 from protocol.client_events import Connected, Disconnected, Stopped
 from protocol.content import ClientInfo, Config
-from protocol.control import AuthExpiring, Welcome
+from protocol.control import AuthExpiring, ErrorFrame, Welcome
 
 _NO_SOCKET_THERE = {200, 404, 405}
 """What web servers answer where they have something else, or nothing."""
@@ -61,6 +61,7 @@ class Client:
         self._session = Session(machine, tasks, flush=driver.flush, notify=self.noticed)
         self._settled = anyio.Event()
         self._failure: ClientError | None = None
+        self._fault: ErrorFrame | None = None
         self._give_up_at = 0.0
 
     @property
@@ -189,12 +190,12 @@ class Client:
             case Stopped():
                 self._failure = self._session.stopped
                 self._settled.set()
+            case ErrorFrame():
+                self._fault = notice
             case Disconnected():
                 late = anyio.current_time() >= self._give_up_at
                 if late and not self._settled.is_set():
-                    why = self._driver.failure
-                    self._failure = NotConnectedError(f"no connection: {_said(why)}")
-                    self._failure.__cause__ = why
+                    self._failure = self._not_connected(notice.code)
                     self._settled.set()
             case AuthExpiring():
                 if self._new_token is not None:
@@ -203,6 +204,18 @@ class Client:
                 pass
         if self._notify is not None:
             self._notify(notice)
+
+    def _not_connected(self, code: int | None) -> NotConnectedError:
+        why, fault = self._driver.failure, self._fault
+        if why is not None:
+            said = _said(why)
+        elif fault is not None:
+            said = f"{fault.code}: {fault.message}"
+        else:
+            said = f"the server closed with {code}" if code else "it broke off"
+        error = NotConnectedError(f"no connection: {said}")
+        error.__cause__ = why
+        return error
 
     async def _renew(self, new_token: TokenSource) -> None:
         before = self._machine.token
@@ -309,7 +322,7 @@ def _change(has: Config, wanted: Config) -> Config | None:
     return Config(**members) if members else None
 
 
-def _said(why: BaseException | None) -> str:
+def _said(why: BaseException) -> str:
     """Says why there is no connection, and what to do where that is known."""
     if isinstance(why, InvalidStatus) and why.response.status_code in _NO_SOCKET_THERE:
         return f"{why}; the address of a wsserver ends with /v1/chat"

@@ -223,6 +223,7 @@ class Terminal:
                 live.feed(without_controls(so_far))
                 async with task_group() as tasks:
                     tasks.start_soon(live.keep_drawn)
+                    tasks.start_soon(screen.keep_waiting, live)
                     async for event in turn:
                         screen.show(live, event)
         except ConversationResetError as error:

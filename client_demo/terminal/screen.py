@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 
+import anyio
+from msgspec import Struct
 from rich.console import Console
 from rich.text import Text
 
@@ -16,6 +18,7 @@ from protocol.events import (
     MessageEvent,
     ReasoningEvent,
     RefusalEvent,
+    StartEvent,
     TakeoverEvent,
     ToolCallEvent,
     ToolResultEvent,
@@ -29,6 +32,13 @@ _STATUS_CHARACTERS = 120
 _OUTPUT_CHARACTERS = 500
 
 
+class _Wait(Struct, frozen=True, kw_only=True):
+    """What is waited for, and since when on the loop's clock."""
+
+    what: str
+    began_at: float
+
+
 class Screen:
     """Shows text that others wrote without letting it move the cursor."""
 
@@ -36,6 +46,7 @@ class Screen:
         """Takes where to show."""
         self.console = console
         self._live: LiveMarkdown | None = None
+        self._wait: _Wait | None = None
 
     def say(self, message: str) -> None:
         """Tells what the program does."""
@@ -80,17 +91,35 @@ class Screen:
 
     def end(self) -> None:
         """The turn's block was left."""
-        self._live = None
+        self._live = self._wait = None
 
     def waiting(self, notice: Waiting) -> None:
         """Shows what the turn waits for."""
         if self._live is not None:
+            began_at = anyio.current_time() - notice.elapsed_ms / 1000
             phase = notice.phase.replace("_", " ")
-            self._live.status = f"{phase}, {notice.elapsed_ms / 1000:.0f} s"
+            self._wait = _Wait(what=phase, began_at=began_at)
+            self._show_wait(self._live)
+
+    async def keep_waiting(self, live: LiveMarkdown) -> None:
+        """Counts the seconds of a wait, until cancelled."""
+        while True:
+            await anyio.sleep(1)
+            self._show_wait(live)
+
+    def _show_wait(self, live: LiveMarkdown) -> None:
+        if self._wait is not None:
+            seconds = anyio.current_time() - self._wait.began_at
+            live.status = f"{self._wait.what}, {seconds:.0f} s"
 
     def show(self, live: LiveMarkdown, event: LogEvent) -> None:
         """Shows an event of the turn."""
+        if self._wait is not None and not isinstance(event, StartEvent):
+            self._wait, live.status = None, ""
         match event:
+            case StartEvent():
+                what = f"waiting for {without_controls(event.model)}"
+                self._wait = _Wait(what=what, began_at=anyio.current_time())
             case DeltaEvent() | RefusalEvent():
                 live.status = ""
                 live.feed(without_controls(event.text))

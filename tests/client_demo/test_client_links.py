@@ -185,6 +185,29 @@ async def test_a_refused_token_is_an_error_of_its_class(server: Double) -> None:
             raise AssertionError("it must not be entered")
 
 
+@pytest.mark.parametrize(
+    ("says", "code", "why"),
+    [
+        ("Too many connections.", 4529, "rate_limited: Too many connections."),
+        (None, 1013, "the server closed with 1013"),
+    ],
+)
+async def test_a_server_that_has_no_place_says_why(
+    server: Double, says: str | None, code: int, why: str
+) -> None:
+    async def turn_away(peer: Peer) -> None:
+        if says is not None:
+            await peer.send(
+                type="error", code="rate_limited", message=says, retryable=True
+            )
+        await peer.close(code)
+
+    server.greet = turn_away
+    with pytest.raises(NotConnectedError, match=f"no connection: {why}"):
+        async with connect(server.url):
+            raise AssertionError("it must not be entered")
+
+
 async def test_a_stop_ends_all_that_waits(server: Double) -> None:
     async with connect(server.url) as client:
         chat = await client.open("c")
