@@ -18,9 +18,9 @@ from tests.connections.journal import (
     settle,
     text,
 )
-from wsserver.connections.writer import QUANTUM_BYTES
 
 HIGH_WATER = 65_536
+QUANTUM_BYTES = 16_384
 
 
 async def test_what_is_stored_is_sent_and_no_more() -> None:

@@ -159,6 +159,9 @@ def test_a_conversation_that_is_gone_after_a_reconnect_is_lost(online: Wire) -> 
     online.refuse(online.sent()[0]["id"], "conversation_not_found")
     assert online.only(Lost).conversation == "c"
     assert online.client.cursor("c") is None
+    online.client.disconnected(None, online.now)
+    online.connect()
+    assert not online.sent(), "it is not asked for again"
 
 
 def test_a_resume_that_can_succeed_later_is_tried_later(online: Wire) -> None:

@@ -127,8 +127,10 @@ async def test_a_close_of_the_server_reaches_the_peer(rig: Any) -> None:
 async def test_a_handler_that_returns_closes_normally(rig: Any) -> None:
     client, served = await rig.pair()
     served.leave.set()
-    with pytest.raises(ConnectionClosedOK):
+    with pytest.raises(ConnectionClosedOK) as closed:
         await client.recv()
+    assert closed.value.rcvd is not None
+    assert closed.value.rcvd.code == 1000  # 1001 counts as closed well, too
 
 
 async def test_a_handler_that_fails_closes_with_1011_and_is_logged(

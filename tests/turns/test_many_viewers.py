@@ -97,13 +97,14 @@ async def test_one_leaves_and_the_turn_goes_on_for_the_others() -> None:
 
 
 async def test_waiting_is_told_to_all_who_watch() -> None:
-    async with talking([25.0, *says("a")]) as talk:
+    async with talking([15.0, [], 10.0, *says("a")]) as talk:
         second = talk.join("c2")
         talk.send()
         await talk.done()
         for viewer in (talk.viewer, second):
             assert [frame.elapsed_ms // 1000 for frame in viewer.waiting] == [10, 20]
-            assert {frame.phase for frame in viewer.waiting} == {"connecting"}
+            phases = [frame.phase for frame in viewer.waiting]
+            assert phases == ["connecting", "waiting_first_token"]
 
 
 async def test_every_viewer_sees_the_call_and_one_is_asked() -> None:

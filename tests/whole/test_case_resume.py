@@ -248,7 +248,7 @@ async def test_r15_in_order_whatever_holds_the_server_up(case: Case) -> None:
         turns = [await begin(client, name) for name in names]
         for _ in range(3):
             os.kill(case.running.pid, signal.SIGSTOP)
-            await anyio.sleep(0.15)
+            await anyio.sleep(0.3)
             os.kill(case.running.pid, signal.SIGCONT)
             await anyio.sleep(0.05)
         for name, turn in zip(names, turns, strict=True):

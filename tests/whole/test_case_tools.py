@@ -127,7 +127,11 @@ async def test_t08_one_failing_tool_of_several(case: Case) -> None:
         await answer(client, name, first, output="blue")
         await answer(client, name, third, output="hot")
         await finished(client, name, turn)
+        settled = [e for e in client.copies[name].events if e["type"] == "tool_result"]
     assert results(await case.request(2)) == ["blue", "it is too deep", "hot"]
+    statuses = {event["call"]: event["status"] for event in settled}
+    assert statuses == {first: "ok", second: "error", third: "ok"}
+    assert len(settled) == 3, "exactly one result for each call"
 
 
 async def test_t09_an_error_without_a_text(case: Case) -> None:
