@@ -198,6 +198,11 @@ async def test_retry_after() -> None:
         (Reply(status=500, body=b""), "HTTP status 500"),
         (Reply(status=500, body=b'{"error":', end="abort"), '{"error":'),
         (Reply(status=500, body=b"\xff"), "\ufffd"),
+        (Reply(status=500, body=b"\x89PNG\r\n\x1a\n\0\0"), "HTTP status 500"),
+        (
+            Reply(status=500, body=b"\x8b\x02hi", headers={"Content-Encoding": "br"}),
+            "HTTP status 500",
+        ),
     ],
 )
 async def test_error_bodies(reply: Reply, message: str) -> None:
