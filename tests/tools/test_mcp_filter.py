@@ -97,3 +97,28 @@ async def test_a_block_of_an_unknown_kind_is_named_in_its_place(version: str) ->
     content = messages[0].message.result["content"]
     assert content == [text, *({"type": "text", "text": one} for one in shown)]
     assert left_out == []
+
+
+@pytest.mark.parametrize(
+    ("result", "mended"),
+    [
+        ({"structuredContent": {"a": 1}}, {"structuredContent": {"a": 1}}),
+        (
+            {"structuredContent": {"a": 1}, "content": None, "isError": None},
+            {"structuredContent": {"a": 1}},
+        ),
+        ({"structuredContent": [1]}, {"structuredContent": [1]}),
+        (
+            {"structuredContent": [1], "content": [{"type": "text", "text": "1"}]},
+            {"content": [{"type": "text", "text": "1"}]},
+        ),
+        ({"content": "words"}, {"content": "words"}),
+        ({"content": [], "isError": True}, {"isError": True}),
+    ],
+)
+async def test_results_are_mended_where_it_is_clear_what_was_meant(
+    result: dict[str, Any], mended: dict[str, Any]
+) -> None:
+    messages, _ = await seen(OLD, answer(**result))
+    expected = {"content": [], "isError": False} | mended
+    assert messages[0].message.result == expected

@@ -64,6 +64,11 @@ def test_what_nobody_waits_for_is_nothing(line: bytes) -> None:
     assert read_message(line, "s") is None
 
 
+def test_a_byte_order_mark_is_passed_over() -> None:
+    message = read_message(b"\xef\xbb\xbf" + answer("{}"), "s")
+    assert isinstance(message, JSONRPCResponse)
+
+
 def test_other_messages_are_as_they_came() -> None:
     notice = {"jsonrpc": "2.0", "method": "m", "params": {"x": "é"}}
     message = read_message(orjson.dumps(notice), "s")

@@ -74,8 +74,8 @@ class ToolFilter:
             match result:
                 case {"tools": [*tools]}:
                     result["tools"] = self._sound(tools, result, self.version)
-                case {"content": [*blocks]}:
-                    result["content"] = list(map(_shown, blocks))
+                case {"content": _} | {"structuredContent": _}:
+                    _mend(result, self.version)
                 case _:
                     pass
 
@@ -137,6 +137,22 @@ class _Filtered:
         exc_tb: TracebackType | None,
     ) -> bool | None:
         return await self._stream.__aexit__(exc_type, exc_val, exc_tb)
+
+
+def _mend(result: dict[str, Any], version: str) -> None:
+    """Makes a tool's result what the SDK takes, where it is clear what was meant."""
+    if result.get("content") is None:
+        result["content"] = []
+    if result.get("isError") is None:
+        result["isError"] = False
+    content: Any = result["content"]
+    structured = result.get("structuredContent")
+    is_old = version not in MODERN_PROTOCOL_VERSIONS
+    if is_old and content and not isinstance(structured, dict):
+        # Older versions have objects there, and the content says the same.
+        result.pop("structuredContent", None)
+    if isinstance(content, list):
+        result["content"] = list(map(_shown, cast("list[Any]", content)))
 
 
 def _shown(block: Any) -> Any:

@@ -34,7 +34,7 @@ def read_message(line: bytes, server: str) -> JSONRPCMessage | None:
 
     Args:
         line: What came; halves of surrogate pairs and bytes that are no UTF-8 are
-            replaced.
+            replaced, a byte order mark is passed over.
         server: Its name, for the log.
 
     Returns:
@@ -43,7 +43,7 @@ def read_message(line: bytes, server: str) -> JSONRPCMessage | None:
     try:
         return jsonrpc_message_adapter.validate_json(line, by_name=False)
     except ValidationError:
-        text = _HALF.sub(_mended, line.decode("utf-8", "replace"))
+        text = _HALF.sub(_mended, line.decode("utf-8-sig", "replace"))
     try:
         return jsonrpc_message_adapter.validate_json(text, by_name=False)
     except ValidationError as error:

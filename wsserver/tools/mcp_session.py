@@ -15,6 +15,7 @@ from mcp.client import Client, IncomingMessage
 from mcp.client.subscriptions import SubscriptionLost
 from mcp.shared.exceptions import MCPError
 from mcp.types.version import MODERN_PROTOCOL_VERSIONS
+from pydantic import ValidationError
 
 from wsserver import __version__
 from wsserver.engine.server_tools import ToolError
@@ -96,9 +97,14 @@ class McpSession:
             )
         except MCPError as error:
             raise NoAnswerError(error.message) from error
+        except ValidationError as error:
+            first = error.errors(include_url=False, include_input=False)[0]
+            where = ".".join(map(str, first["loc"]))
+            raise NoAnswerError(
+                f"what it said is not valid: {where}: {first['msg']}"
+            ) from error
         except (RuntimeError, ValueError) as error:
-            first = str(error).partition("\n")[0]
-            raise NoAnswerError(f"what it said is not valid: {first}") from error
+            raise NoAnswerError(f"what it said is not valid: {error}") from error
         if result.is_error:
             raise ToolError(text_of(result.content) or SILENT_FAILURE)
         return output_of(result)
