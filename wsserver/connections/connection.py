@@ -134,6 +134,7 @@ class Connection:
             welcome=self._welcome,
             answer=self._writer.take_turn,
             end=self._end,
+            failed=self._failed,
             now=anyio.current_time(),
         )
 
@@ -219,7 +220,10 @@ class Connection:
         try:
             self._look()
         except BaseException as error:  # noqa: BLE001 - for the connection
-            self._start_soon(partial(fail, error))
+            self._failed(error)
+
+    def _failed(self, error: BaseException) -> None:
+        self._start_soon(partial(fail, error))
 
     def _look(self) -> None:
         """Does what is due; called when something may be."""

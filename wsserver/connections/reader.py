@@ -1,6 +1,8 @@
 """The one task that reads: waits for the next frame, and for who the client is."""
 
 from collections.abc import Callable
+from contextvars import copy_context
+from functools import partial
 
 import anyio
 import anyio.lowlevel
@@ -59,6 +61,7 @@ class Reader:
         welcome: Callable[[], None],
         answer: Callable[[], None],
         end: End,
+        failed: Callable[[BaseException], None],
         now: float,
     ) -> None:
         """Makes a reader.
@@ -75,6 +78,7 @@ class Reader:
             welcome: Told that it was believed.
             answer: Writes what is due, at once.
             end: Ends the connection.
+            failed: Ends it for a defect of ours.
             now: Seconds on anyio's clock.
         """
         self._transport = transport
@@ -87,6 +91,7 @@ class Reader:
         self._welcome = welcome
         self._answer = answer
         self._end = end
+        self._failed = failed
         self._over = False
         self._frames = TokenBucket(
             per_second=settings.frames_per_second,
@@ -113,11 +118,12 @@ class Reader:
         except CommandError as error:
             self._turn_away(error)
             return
+        at_once = partial(copy_context().run, self._take_at_once)
         while True:
             for _ in range(FRAMES_AT_A_TIME):
                 if self._lane.full:
                     await self._lane.emptied()
-                data = await self._transport.receive()
+                data = await self._transport.receive(at_once)
                 hello = self._take(data, anyio.current_time())
                 if hello is not None:
                     await self._greet(hello)
@@ -126,6 +132,19 @@ class Reader:
                 # Under load a turn of the loop is long: no answer waits for the next.
                 self._answer()
             await anyio.lowlevel.checkpoint()
+
+    def _take_at_once(self, data: str) -> bool:
+        """Handles a frame where it arrived, unless it has to wait for something."""
+        if self._over or self._lane.full or not self._session.greeted:
+            return False
+        try:
+            self._take(data, anyio.current_time())
+            if not self._over:
+                self._answer()
+        except BaseException as error:  # noqa: BLE001 - for the connection, not the loop
+            self._over = True
+            self._failed(error)
+        return True
 
     def _take(self, data: str | bytes, now: float) -> Hello | None:
         """Handles a frame; returns it if it is the one that has to be waited for."""

@@ -69,8 +69,15 @@ class Transport(Protocol):
         """
         ...
 
-    async def receive(self) -> str | bytes:
+    async def receive(
+        self, at_once: Callable[[str], bool] | None = None
+    ) -> str | bytes:
         """Returns the next frame: `str` or UTF-8 `bytes` of a text frame.
+
+        Args:
+            at_once: May be given frames where they arrive, a turn of the event loop
+                earlier, as long as this waits. Those for which it returns True are
+                handled; others are returned as ever.
 
         Raises:
             TransportClosed: The connection is gone.

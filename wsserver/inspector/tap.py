@@ -89,7 +89,10 @@ class Tap:
             await self._let_go.wait()
         await self._inner.writable()
 
-    async def receive(self) -> str | bytes:
+    async def receive(
+        self,
+        at_once: Callable[[str], bool] | None = None,
+    ) -> str | bytes:
         """See `Transport`."""
         due, frame = await self._arrived.receive()
         if due > anyio.current_time():
