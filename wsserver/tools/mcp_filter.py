@@ -141,11 +141,11 @@ class _Filtered:
 
 def _mend(result: dict[str, Any], version: str) -> None:
     """Makes a tool's result what the SDK takes, where it is clear what was meant."""
-    if result.get("content") is None:
+    content: Any = result.get("content")
+    if content is None:
         result["content"] = []
     if result.get("isError") is None:
         result["isError"] = False
-    content: Any = result["content"]
     structured = result.get("structuredContent")
     is_old = version not in MODERN_PROTOCOL_VERSIONS
     if is_old and content and not isinstance(structured, dict):
