@@ -1,5 +1,6 @@
 """Control first, then conversations in turn, as fast as the transport takes it."""
 
+from collections import Counter
 from typing import Any
 
 import anyio
@@ -228,6 +229,23 @@ async def _take_turns(sizes: list[list[int]], frames: bool) -> None:
                 break
             slack = QUANTUM_BYTES + MAX_MERGED_BYTES
             assert max(sent.values()) - min(sent.values()) <= slack
+
+
+async def test_a_write_holds_a_turn_of_each_conversation() -> None:
+    disk = Disk()
+    journals = [Journal(disk, name) for name in ("a", "b", "c")]
+    for journal in journals:
+        await journal.told(*["x" * 1000] * 200)
+    async with desk() as d:
+        d.wire.stall()
+        for journal in journals:
+            d.view(journal, frames=True)
+        await settle()
+        d.wire.drain()
+        sent = Counter(f["conversation"] for f in d.got() if f["type"] == "delta")
+        assert sent.total() > 40
+        assert len(sent) == 3
+        assert max(sent.values()) - min(sent.values()) <= QUANTUM_BYTES // 1000 + 1
 
 
 async def test_a_large_frame_is_paid_for() -> None:
