@@ -77,3 +77,17 @@ def test_who_leaves_an_edit_is_where_it_began(page: Page, address: str) -> None:
     expect(page.locator(".editor textarea")).to_be_focused()
     page.keyboard.press("Escape")
     expect(page.locator("#input")).to_be_focused()
+
+
+def test_settings_that_the_server_refuses_say_why(
+    page: Page, server: ScriptedServer
+) -> None:
+    page.select_option("#model", "demo/long")
+    page.wait_for_function(
+        "document.getElementById('input') === document.activeElement"
+    )
+    command = server.last("configure")
+    assert command["config"]["model"] == "demo/long"
+    error = {"code": "bad_model", "message": "No such model.", "retryable": False}
+    server.reply(command, {"ok": False, "error": error})
+    expect(page.locator("#notice")).to_have_text("No such model.")

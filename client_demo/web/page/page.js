@@ -97,7 +97,11 @@ function toolsFor(model) {
 
 function offerTools({ id, fold }) {
   const tools = toolsFor(fold.config.model);
-  if (tools && !fold.config.tools) client.configure(id, { tools });
+  if (tools && !fold.config.tools) configure(id, { tools });
+}
+
+function configure(id, config) {
+  client.configure(id, config).catch((refused) => complain(refused.message));
 }
 
 function shown() {
@@ -320,7 +324,7 @@ store.onListed(() => {
 approvals.onChange = schedule;
 
 startLook((model) => {
-  client.configure(library.activeId, { model, tools: toolsFor(model) });
+  configure(library.activeId, { model, tools: toolsFor(model) });
   composer.focus();
 });
 
