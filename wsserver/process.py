@@ -22,9 +22,9 @@ COLLECT_SECONDS = 60.0
 """Between full collections of cyclic garbage, of which there is little. One takes
 100 ms with a thousand answers under way; by itself it would come every few seconds."""
 
-MOST_MIDDLE = 200
+MOST_MIDDLE = 100
 """Middle collections after which a full one comes all the same: it is so much
-garbage, about 1.4 million objects, that a minute would be too long."""
+garbage, about 700,000 objects, that a minute would be too long."""
 
 log = structlog.get_logger(__name__)
 
