@@ -36,7 +36,7 @@ class Rig:
         self.failures = 0
         self.written: list[str] = []
         committer.on_failure = self._failed
-        committer.on_commit = lambda log: self.written.append(log.key)
+        committer.on_settled = lambda log: self.written.append(log.key)
 
     def _failed(self) -> None:
         assert self.committer.failing
@@ -235,7 +235,7 @@ async def test_a_flush_is_not_held_up_by_what_still_comes_in() -> None:
             if written.head < 5:
                 say(written, "more")
 
-        r.committer.on_commit = go_on
+        r.committer.on_settled = go_on
         say(log, "one")
         began = anyio.current_time()
         await r.committer.flush()

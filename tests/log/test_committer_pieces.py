@@ -159,7 +159,7 @@ async def test_what_talks_on_while_pieces_are_written_waits_for_the_next_round()
     None
 ):
     play = Play(Picky(durable=False), Random(0))
-    play.committer.on_commit = lambda log: play.say(log.key)
+    play.committer.on_settled = lambda log: play.say(log.key)
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(play.committer.run)
         for key in KEYS:

@@ -221,9 +221,9 @@ def test_the_log_is_the_model(durable: bool, data: st.DataObject) -> None:
         for _ in range(data.draw(st.integers(0, 60))):
             await data.draw(st.sampled_from(STEPS))(model)
             await model.check()
-        if not model.log.clean and not model.dirty and model.written is None:
-            model.log.touch()  # takes text with it that could have waited
-        while model.written is not None or model.dirty:
+        while model.written is not None or not model.log.clean:
+            if not model.dirty and model.written is None:
+                model.log.touch()  # takes text with it that could have waited
             await model.begin_commit()
             await model.end_commit()
         assert model.log.clean

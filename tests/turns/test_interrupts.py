@@ -17,6 +17,8 @@ from tests.fakes.scripted import ScriptedProvider, Step, says
 from tests.turns.talk import STREAM, asks, call, settled, talking
 from wsserver.engine.deadlines import CLOSE_SECONDS
 from wsserver.engine.model import Failure, Reasoning, Text
+from wsserver.log.conversation_log import ConversationLog
+from wsserver.log.store import Write
 
 BUSY = Failure(
     code="upstream_unavailable",
@@ -154,19 +156,21 @@ async def test_before_the_message_is_even_stored() -> None:
         assert (await talk.done()).reason == "by_client"
 
 
-async def test_at_the_moment_at_which_the_message_is_stored() -> None:
+async def test_at_the_moment_at_which_the_message_is_stored(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     async with talking(says("never")) as talk:
         gate = talk.rig.store.gate = anyio.Event()  # type: ignore[attr-defined]
         talk.send()
         await settled()
-        committed = talk.rig.committer.on_commit
+        committed = ConversationLog.committed
 
-        def interrupt(log: Any) -> None:
-            committed(log)
+        def interrupt(log: ConversationLog, write: Write) -> None:
+            committed(log, write)
             if talk.conversation.turn is not None:
                 talk.interrupt()
 
-        talk.rig.committer.on_commit = interrupt
+        monkeypatch.setattr(ConversationLog, "committed", interrupt)
         with capture_logs() as lines:
             gate.set()
             assert (await talk.done()).reason == "by_client"

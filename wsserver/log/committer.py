@@ -54,9 +54,11 @@ class Committer:
         failing: Whether the last commit failed; it is tried again until it
             succeeds, and nothing that was appended is lost meanwhile.
         on_failure: Called after each commit that failed.
+        on_recovery: Called after the first one that did not.
         on_misfit: Called with a log that can't be written any more, as it does not
             follow on what is stored: it stays as it is, and holds up no other.
-        on_commit: Called with each log that a commit has written.
+        on_settled: Called with each log that a commit has written, unless a turn runs
+            in it or is to come.
     """
 
     def __init__(
@@ -88,8 +90,9 @@ class Committer:
         self._resting: anyio.CancelScope | None = None
         self._flushing = 0
         self.on_failure: Callable[[], None] = lambda: None
+        self.on_recovery: Callable[[], None] = lambda: None
         self.on_misfit: Callable[[ConversationLog], None] = lambda _: None
-        self.on_commit: Callable[[ConversationLog], None] = lambda _: None
+        self.on_settled: Callable[[ConversationLog], None] = lambda _: None
 
     def mark(self, conversation: ConversationLog) -> None:
         """Takes note that a log has something to write."""
@@ -281,7 +284,9 @@ class Committer:
         if self.failing:
             log.warning("store_works_again")
             self.failing = False
+            self.on_recovery()
         self._deleting = set()
         for conversation, write in pairs:
             conversation.committed(write)
-            self.on_commit(conversation)
+            if not (write.meta and write.meta.live):
+                self.on_settled(conversation)

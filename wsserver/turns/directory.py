@@ -59,10 +59,10 @@ class Directory:
         self._loading: dict[str, anyio.Event] = {}
         self._fresh: set[str] = set()  # loaded, and maybe not used since
         self._departures: list[set[str]] = []  # of those who watch for them
-        self._failing = False
         committer.on_failure = self._store_failed
+        committer.on_recovery = self._store_works
         committer.on_misfit = self._misfits
-        committer.on_commit = self._stored
+        committer.on_settled = self._settled
 
     def loaded(self, key: str) -> Conversation | None:
         """Returns the conversation if it is in memory."""
@@ -246,15 +246,14 @@ class Directory:
             self._services.quiet = anyio.Event()
             await self._services.quiet.wait()
 
-    def _stored(self, written: ConversationLog) -> None:
-        if self._failing:
-            self._failing = False
-            for conversation in self.in_memory():
-                conversation.store_works()
+    def _settled(self, written: ConversationLog) -> None:
         self._drop_unused(written.key)
 
+    def _store_works(self) -> None:
+        for conversation in self.in_memory():
+            conversation.store_works()
+
     def _store_failed(self) -> None:
-        self._failing = True
         for conversation in self.in_memory():
             conversation.store_failed()
 
