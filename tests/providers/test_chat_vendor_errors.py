@@ -141,3 +141,19 @@ def test_what_says_that_all_is_well_is_no_error(payload: dict[str, Any]) -> None
     assert decode(delta(content="a") + event(payload)).said == ("a", "incomplete")
     assert decode(event(payload)).said == ("", "incomplete")
     assert decode(event(payload) + DONE).said == ("", "stop")
+
+
+@pytest.mark.parametrize("end", [b"", DONE])
+def test_words_that_are_no_json_are_why_there_is_no_answer(end: bytes) -> None:
+    told = failure(decode(b"data: Internal Server Error\n\n" + end))
+    assert (told.code, told.message) == ("upstream_error", "Internal Server Error")
+
+
+def test_words_beside_an_answer_are_nothing() -> None:
+    words = b"data: ping\n\n"
+    whole = decode(words + delta(content="a") + words + finish("stop") + DONE)
+    assert (whole.text, whole.end.reason) == ("a", "stop")
+    broken = decode(words + delta(content="a") + words)
+    assert (broken.text, broken.end.reason) == ("a", "incomplete")
+    assert decode(b"data: \n\n").end.reason == "incomplete"
+    assert decode(b"data: Internal Ser").end.reason == "incomplete"

@@ -57,6 +57,10 @@ class Answer:
         if self.failure is None or self.failure.message == NO_REASON:
             self.failure = failure
 
+    def complain(self, failure: Failure) -> None:
+        """Keeps the first thing that may have been meant as an error."""
+        self._complaint = self._complaint or failure
+
     def add_text(self, text: str, out: list[ModelEvent]) -> None:
         """Takes an event that says nothing but this text, not empty and clean."""
         self._text.push_clean(text, out)
@@ -82,7 +86,8 @@ class Answer:
             self._take_word(reading.finish_reason)
         self._usage = reading.usage or self._usage
         self._foreign |= reading.is_foreign
-        self._complaint = self._complaint or reading.complaint
+        if reading.complaint is not None:
+            self.complain(reading.complaint)
         if reading.failure is not None:
             self.fail(reading.failure)
 

@@ -193,6 +193,9 @@ class ChatDecoder:
         elif data.startswith((b"{", b"[")) and not at_end:
             # A delta may be lost in it; the rest must not pass for the whole.
             self._answer.fail(_fault("The upstream sent an event that is not JSON."))
+        elif data.strip() and not at_end:  # maybe why there is no answer
+            text = data.decode("utf-8", "replace")
+            self._answer.complain(failure_from_payload(text, NO_REASON))
 
     def _close_body(self, body: bytes, out: list[ModelEvent], *, aborted: bool) -> None:
         """Reads an answer that is no event stream; it is never shown as text."""
