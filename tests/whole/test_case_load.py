@@ -187,8 +187,8 @@ async def test_p15_as_many_at_once_as_are_allowed(
             await client.send(type="send", id="s", conversation=name, content="go")
         await upstream.wait_for_requests(count)  # the first still has its place
         used = running.cpu_seconds() - before
-        # Its own time: others may be using the machine.
-        assert used < 1, f"{count} turns start within a second"
+        # Its own time, usually half a second: others may be using the machine.
+        assert used < 3, f"{count} turns start at once"
         hold.set()
         for name in names:
             await client.until(lambda name=name: client.copies[name].dones)
