@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wsserver.engine.model import ModelEvent, Text
+from wsserver.engine.model import Finished, ModelEvent, Text
 from wsserver.providers.chat_decoder import ChatDecoder
 from wsserver.providers.chunks import CHUNK
+from wsserver.providers.sse import MAX_EVENT_BYTES
 from wsserver.providers.template import Template
 
 HEAD = {"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 17}
@@ -104,6 +105,44 @@ def test_events_that_all_differ_are_not_learned_from_for_ever() -> None:
     assert 0 < chunks.decode.call_count < 10
 
 
+@pytest.mark.parametrize("text", ["x", "xmore", "more", "probe", "é"])
+def test_the_text_that_is_read_is_no_other_with_the_same_words(text: str) -> None:
+    def said(apart: str, read: str) -> bytes:
+        aside = json.dumps({"content": apart}, separators=(",", ":"))
+        return event({"content": read}).replace(
+            b'{"id"', f'{{"a":{aside},"id"'.encode()
+        )
+
+    reads = [said(text, text), said("other", text), said(text, "third")]
+    assert decoded(reads)[:-1] == [Text(text), Text(text), Text("third")]
+
+
+@pytest.mark.parametrize(
+    ("text", "apart"), [("\\", {"content": '"said'}), ('a",', {"content": "a", "b": 1})]
+)
+def test_text_whose_bytes_begin_other_members_does_no_harm(
+    text: str, apart: dict[str, Any]
+) -> None:
+    read = event({"a": apart, "content": text})
+    assert decoded([read, read])[:-1] == [Text(text)] * 2
+
+
+def test_an_event_as_deep_as_can_be_read_is_read() -> None:
+    deepest = 0
+    for depth in range(100, 1100):
+        nest = b'"a":' + b"[" * depth + b"]" * depth
+        found = decoded([event({"content": "x"}).replace(b'"id"', nest + b',"id"')])
+        deepest += found[0] == Text("x")
+    assert 0 < deepest < 1000
+
+
+def test_an_event_like_one_before_it_may_be_too_large() -> None:
+    small, large = event({"content": "x"}), event({"content": "x" * MAX_EVENT_BYTES})
+    *_, failed = decoded([small, large])
+    assert isinstance(failed, Finished)
+    assert failed.reason == "error"
+
+
 TEXTS = st.one_of(
     st.sampled_from(
         ["a", " b", "probe", '"', "\\", "\n", '","content":"', "é", "🙂", ""]
@@ -113,7 +152,12 @@ TEXTS = st.one_of(
     ),
 )
 DELTAS = st.fixed_dictionaries(
-    {"content": TEXTS}, optional={"role": st.just("assistant"), "refusal": TEXTS}
+    {"content": TEXTS},
+    optional={
+        "role": st.just("assistant"),
+        "refusal": TEXTS,
+        "logprobs": st.fixed_dictionaries({"content": TEXTS}),
+    },
 )
 EVENTS = st.builds(
     event,

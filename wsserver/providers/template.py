@@ -9,11 +9,12 @@ import re
 from typing import Final
 
 from wsserver.providers.chunks import CHUNK, Choice, Chunk, Delta
+from wsserver.providers.sse import MAX_EVENT_BYTES
 
 _BEGIN: Final = b"data: "
 _END: Final = b"\n\n"
 _MEMBER: Final = b'"content":"'
-_PROBE: Final = "probe"
+_MORE: Final = "more"
 
 # Text of which JSON's bytes are the characters.
 _PLAIN: Final = re.compile(rb"[ !#-\[\]-~]+").fullmatch
@@ -34,7 +35,12 @@ class Template:
     def text(self, data: bytes) -> str | None:
         """Returns the text of a read that is such an event and no more; else None."""
         before, after = self._before, self._after
-        if before and data.startswith(before) and data.endswith(after):
+        if (
+            before
+            and data.startswith(before)
+            and data.endswith(after)
+            and len(data) <= MAX_EVENT_BYTES
+        ):
             found = _PLAIN(data, len(before), len(data) - len(after))
             if found is not None:
                 return found.group().decode()
@@ -47,21 +53,31 @@ class Template:
             payload: The event's JSON, which holds no line ends.
             chunk: The same, decoded.
         """
+        if self._learned == _MOST_LEARNED:
+            return
         choice = chunk.choices[0] if chunk.choices else Choice()
         text = choice.delta and choice.delta.content
         if not text or choice.index or chunk != _saying(text, choice.index):
             return
-        if self._learned == _MOST_LEARNED:
-            return
         self._learned += 1
-        before, member, after = payload.partition(b'%b%b"' % (_MEMBER, text.encode()))
+        if '"' in text or "\\" in text:  # else the same bytes may be something else
+            return
+        known = _MEMBER + text.encode()
+        before, member, after = payload.partition(known + b'"')
         if not member:
             return
-        before, after = before + _MEMBER, b'"' + after
-        # That this is where the text stands is tried, not guessed.
-        probe = before + _PROBE.encode() + after
-        if CHUNK.decode(probe) == _saying(_PROBE, choice.index):
-            self._before, self._after = _BEGIN + before, after + _END
+        after = b'"' + after
+        # That the text read is the one found is tried with another text, not guessed.
+        longer = before + known + _MORE.encode() + after
+        if _says(longer, text + _MORE, choice.index):
+            self._before, self._after = _BEGIN + before + _MEMBER, after + _END
+
+
+def _says(payload: bytes, text: str, index: int | None) -> bool:
+    try:
+        return CHUNK.decode(payload) == _saying(text, index)
+    except RecursionError:  # one call fewer from the limit, it could be read
+        return False
 
 
 def _saying(text: str, index: int | None) -> Chunk:
