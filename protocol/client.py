@@ -187,7 +187,7 @@ class ClientProtocol(Commands):
         self._subscriptions.offline()
         for command, _ in self._outbox:
             if isinstance(command, Close):
-                self._settle(Reply(re=command.id, ok=True, outcome="closed"))
+                self._settle(_closed(command))
         if retry_in_seconds is not None:
             self._output.emit(
                 Disconnected(code=code, retry_in_seconds=retry_in_seconds)
@@ -253,7 +253,7 @@ class ClientProtocol(Commands):
             if may_go:
                 self._transmit(command, frame)
         elif isinstance(command, Close):
-            self._settle(Reply(re=command.id, ok=True, outcome="closed"))
+            self._settle(_closed(command))
         return command
 
     def _transmit(self, command: Command, frame: bytes) -> None:
@@ -264,7 +264,14 @@ class ClientProtocol(Commands):
     def _send_late(self, now: float) -> None:
         """Sends the next of what came too fast for the server."""
         while self.phase == "online" and (late := self._outbox.due(now)) is not None:
-            self._transmit(*late)
+            command, frame = late
+            if isinstance(command, Close) and self._subscriptions.wanted(
+                command.conversation
+            ):
+                # What was opened again meanwhile would end with it.
+                self._settle(_closed(command))
+            else:
+                self._transmit(command, frame)
 
     def _settle(self, reply: Reply) -> None:
         command = self._outbox.settle(reply.re)
@@ -356,6 +363,10 @@ class ClientProtocol(Commands):
         answer = self._tools.result(request.conversation, request.call)
         if answer is not None:
             self._output.write_encoded(answer)
+
+
+def _closed(command: Close) -> Reply:
+    return Reply(re=command.id, ok=True, outcome="closed")
 
 
 def _as_frame(fault: FrameError) -> ErrorFrame:

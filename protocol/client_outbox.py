@@ -3,10 +3,11 @@
 The id of a command is its idempotency key, so sending again is always safe. What
 the server refused for coming too fast (`rate_limited`) is sent again after the
 wait that it asked for: one command at a time, each once the one before it was
-taken, so that a long queue is not refused once more.
+taken, so that a long queue is not refused once more. Interrupts go before the rest.
 """
 
 from collections.abc import Iterator
+from itertools import chain
 
 from protocol.commands import Command, Interrupt
 
@@ -20,6 +21,7 @@ class Outbox:
     def __init__(self) -> None:
         self._held: dict[str, tuple[Command, bytes]] = {}
         self._late: set[str] = set()
+        self._late_interrupts: dict[str, None] = {}
         self._tried: str | None = None
         self._again_at: float | None = None
 
@@ -43,6 +45,7 @@ class Outbox:
         """Lets a command go; None where it is not held (any more)."""
         held = self._held.pop(command_id, None)
         self._late.discard(command_id)
+        self._late_interrupts.pop(command_id, None)
         return held[0] if held else None
 
     def too_fast(self, command_id: str, wait_seconds: float | None, now: float) -> None:
@@ -55,6 +58,8 @@ class Outbox:
         """
         if command_id in self._held:
             self._late.add(command_id)
+            if isinstance(self._held[command_id][0], Interrupt):
+                self._late_interrupts[command_id] = None
             self._tried = None
             self._again_at = now + (
                 _USUAL_WAIT_SECONDS if wait_seconds is None else wait_seconds
@@ -72,14 +77,15 @@ class Outbox:
             self._again_at = None
         elif self._tried is None or self._tried in self._late:
             return None
-        for command_id, held in self._held.items():
+        for command_id in chain(self._late_interrupts, self._held):
             if command_id in self._late:
                 self._tried = command_id
-                return held
+                return self._held[command_id]
         self._tried = None
         return None
 
     def new_connection(self) -> None:
         """Forgets what came too fast: everything goes out anew."""
         self._late.clear()
+        self._late_interrupts.clear()
         self._tried = self._again_at = None

@@ -99,7 +99,10 @@ export class ChatClient {
     return this.status.state === "online";
   }
 
-  /** Connects, and reconnects until `stop` or a close that forbids it. */
+  /**
+   * Connects, and reconnects until `stop` or a close that forbids it. After those it
+   * connects anew, and what had no reply is given again under its id.
+   */
   start() {
     this.#engine.link.start();
   }
@@ -141,8 +144,8 @@ export class ChatClient {
   }
 
   /**
-   * Says something; it arrives once, whatever happens to the connection. With the
-   * policy `interrupt` the turn that runs keeps what had arrived here, or what
+   * Says something; it arrives once, whatever happens to the connection. What JSON
+   * can't hold is a `TypeError`. With the policy `interrupt` the turn that runs keeps what had arrived here, or what
    * `seenSeq` says.
    */
   send(conversation, content, { policy, seenSeq, onDisconnect, metadata } = {}) {

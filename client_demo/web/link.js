@@ -133,7 +133,13 @@ export class Link {
   }
 
   #connect() {
-    const socket = new this.#WebSocket(this.#url, [SUBPROTOCOL]);
+    let socket;
+    try {
+      socket = new this.#WebSocket(this.#url, [SUBPROTOCOL]);
+    } catch (fault) {
+      this.#impossible(fault);
+      return;
+    }
     this.#socket = socket;
     const ours = (run) => (event) => {
       if (this.#socket === socket) run(event);
@@ -146,6 +152,13 @@ export class Link {
     // 1005 and 1006 are never on the wire: no close frame, or one without a code.
     socket.onclose = ours(({ code }) => this.#lost(code === 1005 || code === 1006 ? null : code));
     socket.onerror = () => {}; // `close` follows
+  }
+
+  /** The address is none, or the page may not go there: trying again is no use. */
+  #impossible(fault) {
+    this.#leave();
+    const error = { type: "error", code: "internal", message: `${this.#url} can't be reached: ${fault.message}`, retryable: false };
+    this.#become("stopped", { code: null, retryAt: null, error });
   }
 
   #leave() {

@@ -1,11 +1,13 @@
 // Commands that were not replied to: sent again on every new connection, under their
 // ids. What came too fast for the server (`rate_limited`) goes out again after the wait
 // that it asked for: one at a time, each once the one before it was taken, so that a
-// long queue is not refused once more. Sister of `protocol/client_outbox.py`.
+// long queue is not refused once more. Interrupts go before the rest.
+// Sister of `protocol/client_outbox.py`.
 
 export class Outbox {
   #held = new Map();
   #late = new Set();
+  #lateInterrupts = new Set();
   #tried = null;
   #pausing = false;
 
@@ -33,11 +35,13 @@ export class Outbox {
   settle(id) {
     this.#held.delete(id);
     this.#late.delete(id);
+    this.#lateInterrupts.delete(id);
   }
 
   /** A command came too fast; `due` has nothing until `paused` is called. */
   tooFast(id) {
     this.#late.add(id);
+    if (this.#held.get(id)?.type === "interrupt") this.#lateInterrupts.add(id);
     this.#tried = null;
     this.#pausing = true;
   }
@@ -51,15 +55,21 @@ export class Outbox {
   /** The next command that came too fast, if it may go out again now. */
   due() {
     if (this.#pausing || this.#tried === null || this.#late.has(this.#tried)) return undefined;
-    const next = this.held.find(({ id }) => this.#late.has(id));
-    this.#tried = next?.id ?? null;
-    return next;
+    this.#tried = this.#nextLate();
+    return this.#held.get(this.#tried);
   }
 
   /** Forgets what came too fast: everything goes out anew. */
   newConnection() {
     this.#late.clear();
+    this.#lateInterrupts.clear();
     this.#tried = null;
     this.#pausing = false;
+  }
+
+  #nextLate() {
+    for (const id of this.#lateInterrupts) return id;
+    for (const id of this.#held.keys()) if (this.#late.has(id)) return id;
+    return null;
   }
 }

@@ -101,11 +101,13 @@ export class Session {
 
   /**
    * Gives a command, sent now or as soon as it can be, and again until it is
-   * replied to. An `id` that is given (a send from before a reload) stays.
+   * replied to. An `id` that is given (a send from before a reload) stays. What is
+   * changed of the members later changes nothing here.
    * @returns {string} its id
+   * @throws {TypeError} JSON can't hold the members
    */
   command(members) {
-    const frame = { ...members, id: members.id ?? this.#newId() };
+    const frame = JSON.parse(JSON.stringify({ ...members, id: members.id ?? this.#newId() }));
     const mayGo = this.#outbox.hold(frame);
     if (mayGo) this.#transmit(frame);
     if (frame.type === "close" || frame.type === "delete") {
@@ -188,7 +190,11 @@ export class Session {
   }
 
   #sendLate() {
-    for (let late = this.#outbox.due(); late; late = this.#outbox.due()) this.#transmit(late);
+    for (let late = this.#outbox.due(); late; late = this.#outbox.due()) {
+      // What was opened again meanwhile would end with its close.
+      if (late.type === "close" && this.#subscriptions.has(late.conversation)) this.#closed(late);
+      else this.#transmit(late);
+    }
   }
 
   #attach(subscription) {

@@ -1,5 +1,12 @@
 // Runs a client's tools when the server asks, and stops those that nobody waits for.
 
+/** What JSON makes of a tool's output; throws where it can't hold it. */
+function asJson(output) {
+  const text = JSON.stringify(output ?? null);
+  if (text === undefined) throw new TypeError(`The tool's output is a ${typeof output}, which JSON can't hold.`);
+  return JSON.parse(text);
+}
+
 export class ToolRunner {
   #tools;
   #running = new Map();
@@ -32,7 +39,7 @@ export class ToolRunner {
     let result;
     try {
       if (!Object.hasOwn(this.#tools, name)) throw new Error(`This client has no tool ${name}.`);
-      result = { output: (await this.#tools[name].run(args, context)) ?? null };
+      result = { output: asJson(await this.#tools[name].run(args, context)) };
     } catch (fault) {
       result = { error: { message: String(fault?.message ?? fault) } };
     }

@@ -168,14 +168,26 @@ JAVASCRIPT = {
     "forgets the second that came too fast": (
         "commands",
         "outbox.js",
-        "this.#tried = next?.id ?? null;",
-        "this.#tried = null;",
+        "this.#tried = this.#nextLate();\n    return this.#held.get(this.#tried);",
+        "this.#tried = null;\n    return this.#held.get(this.#nextLate());",
     ),
     "makes a stop wait": (
         "commands",
         "outbox.js",
         ' || frame.type === "interrupt"',
         "",
+    ),
+    "makes a stop that came too fast wait": (
+        "commands",
+        "outbox.js",
+        "for (const id of this.#lateInterrupts) return id;",
+        "",
+    ),
+    "closes late what was opened again": (
+        "commands",
+        "session.js",
+        'late.type === "close" && ',
+        "false && ",
     ),
     "opens again as if nothing had worked": (
         "reset",

@@ -257,6 +257,53 @@ test("what a tool throws is an error result; nothing at all is null", async () =
   assert.ok(results.find(({ call }) => call === "z").error.message);
 });
 
+test("a tool's output that JSON can't hold is an error result, and hinders nothing", async () => {
+  const circle = {};
+  circle.circle = circle;
+  const outputs = { x: 5n, y: circle, z: () => {} };
+  const { client, socket, clock, network } = opened({ tools: { f: { run: (_, { call }) => outputs[call] } } });
+  socket.deliver(request("x"), request("y"), request("z"));
+  await new Promise(setImmediate);
+  const results = socket.sent.filter(({ type }) => type === "tool_result");
+  assert.deepEqual(results.map(({ call }) => call), ["x", "y", "z"]);
+  for (const { error } of results) assert.match(error.message, /BigInt|circular|a function/);
+  socket.cut();
+  clock.pass(1_000);
+  const second = greet({ network });
+  client.send("c", "hi");
+  assert.equal(second.last("send").content, "hi");
+});
+
+test("a send that JSON can't hold throws; what changes after a send is not in it", () => {
+  const { client, network } = setUp();
+  const metadata = {};
+  metadata.self = metadata;
+  assert.throws(() => client.send("c", "bad", { metadata }), TypeError);
+  const content = [{ type: "text", text: "as given" }];
+  client.send("c", content);
+  content[0].text = "changed";
+  client.start();
+  const socket = greet({ network });
+  assert.deepEqual(socket.commands.map(({ type }) => type), ["hello", "open", "send"]);
+  assert.equal(socket.last("send").content[0].text, "as given");
+});
+
+for (const token of ["now", async () => "later"]) {
+  test(`an address that no socket takes stops the client (${typeof token} for a token)`, async () => {
+    class Unwilling {
+      constructor() {
+        throw new SyntaxError("no address");
+      }
+    }
+    const { client, clock } = setUp({ WebSocket: Unwilling, token });
+    const answer = client.send("c", "hi");
+    client.start();
+    await assert.rejects(answer.accepted(), { name: "StoppedError", message: /can't be reached: no address/ });
+    assert.equal(client.status.state, "stopped");
+    assert.deepEqual(clock.waits, []);
+  });
+}
+
 test("the window opens when what arrived is painted", () => {
   const { client, socket } = opened({ windowBytes: 1_000 });
   assert.equal(socket.last("open").window_bytes, 1_000);
