@@ -55,13 +55,26 @@ class CountingLog(ConversationLog):
 
 
 class Journal:
-    """A log that is committed by hand."""
+    """A log that is committed by hand.
+
+    Attributes:
+        hurries: How often somebody wanted that soon.
+    """
 
     def __init__(self, disk: Disk, name: str = "c", meta: Meta = NEW) -> None:
         self.disk = disk
+        self.hurries = 0
         self.log = CountingLog(
-            f"s/{name}", meta, disk, lambda _: None, lambda: (b"", False)
+            f"s/{name}",
+            meta,
+            disk,
+            lambda _: None,
+            lambda: (b"", False),
+            hurry=self._hurry,
         )
+
+    def _hurry(self) -> None:
+        self.hurries += 1
 
     @property
     def reads(self) -> int:

@@ -18,7 +18,9 @@ async def test_a_reply_waits_until_the_store_has_it() -> None:
     journal = Journal(Disk())
     async with desk() as d:
         journal.say("a")
+        assert journal.hurries == 0
         d.writer.gates.hold(journal.log, reply("1", 1))
+        assert journal.hurries == 1, "also where text is all that the store lacks"
         d.writer.push(b'{"type":"pong"}')
         await settle()
         assert d.got() == [{"type": "pong"}]
@@ -33,6 +35,7 @@ async def test_what_is_stored_already_leaves_at_once() -> None:
     journal = await Journal(Disk()).told("a")
     async with desk() as d:
         d.writer.gates.hold(journal.log, reply("1", 1))
+        assert journal.hurries == 0
         await settle()
         assert d.got() == [{"re": "1"}]
 

@@ -125,6 +125,7 @@ class Gates:
                 return
             gate = self._gates[log] = Gate(log, self._mark)
             log.subscribe(gate.wake)
+        log.hurry()
         gate.held.append(held)
         self.held += 1
 

@@ -26,7 +26,8 @@ LAZY_LOGS = 16
 """How many logs go into one of those: the event loop does nothing else meanwhile."""
 
 HURRY_SECONDS = 0.002
-"""Between commits that somebody waits for; they also get no more than half of the time."""
+"""Between commits that somebody waits for. One that takes longer than half of that is
+given twice what it takes, so that as much time is left for others; at most the interval."""
 
 STALL_SECONDS = 1.0
 """A commit that takes longer is not waited for by whoever can be told meanwhile."""
@@ -265,6 +266,7 @@ class Committer:
         """Takes what does not fit out of the next commit, and nothing else."""
         log.error("write_does_not_fit", key=error.key, error=str(error))
         self._take_back(logs)
+        self.hurry()  # who waited for this commit waits for the next
         misfit = logs[error.key]
         if error.compaction:
             misfit.leave_uncompacted()
