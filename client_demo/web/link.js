@@ -86,12 +86,13 @@ export class Link {
 
   /** The server said welcome. */
   welcomed(heartbeatMs) {
+    if (!this.#socket) return;
     this.#heartbeatMs = Math.max(heartbeatMs, 100);
     this.#onlineSince = this.#clock.now();
     this.#timers.clear();
-    this.#become("online", { code: null, retryAt: null });
     this.#watch();
     this.#beat();
+    this.#become("online", { code: null, retryAt: null });
   }
 
   /** The server asks for this wait after the close. */
@@ -111,6 +112,7 @@ export class Link {
     else if (this.state === "online") this.#demandAnswer();
   }
 
+  /** Who is told may stop the client, or start it: what follows has to look again. */
   #become(state, change) {
     this.state = state;
     this.#on.status({ state, ...change });
@@ -120,15 +122,16 @@ export class Link {
     this.#timers.clear();
     this.#floorMs = 0;
     this.#timers.set("welcome", this.#openTimeoutMs, () => this.#lost(null));
-    this.#become("connecting", { retryAt: null });
     const attempt = {};
     this.#attempt = attempt;
-    const ready = this.#on.dialling();
+    const ifOurs = (run) => () => this.#attempt === attempt && run();
+    this.#become("connecting", { retryAt: null });
+    // Whoever was told may have stopped the client.
+    const ready = ifOurs(() => this.#on.dialling())();
     if (!(ready instanceof Promise)) {
-      this.#connect();
+      ifOurs(() => this.#connect())();
       return;
     }
-    const ifOurs = (run) => () => this.#attempt === attempt && run();
     ready.then(ifOurs(() => this.#connect()), ifOurs(() => this.#lost(null)));
   }
 
@@ -182,8 +185,8 @@ export class Link {
     }
     let delayMs = this.#backoff.delayMs(this.#floorMs);
     if (verdict === "reconnect_now" && !this.#floorMs && this.#backoff.attempts === 1) delayMs = 0;
-    this.#become("waiting", { code, retryAt: now + delayMs });
     this.#timers.set("retry", delayMs, () => this.#dial());
+    this.#become("waiting", { code, retryAt: now + delayMs });
   }
 
   /** Looks for silence; in a hidden page it says nothing of the server. */

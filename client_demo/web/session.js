@@ -16,6 +16,15 @@ const CONTROL = new Set([
   "auth_expiring", "ping",
 ]);
 
+/** The frame that a text is; null for none. */
+function parsed(text) {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return null;
+  }
+}
+
 /**
  * After each input, send `framesToSend()` and handle `notices()`. A notice is
  * `{kind, …}`: `welcome`, `event`, `reset`, `caught_up`, `waiting`, `opened`,
@@ -150,10 +159,8 @@ export class Session {
 
   /** Takes a frame of the server. */
   receive(text) {
-    let frame;
-    try {
-      frame = JSON.parse(text);
-    } catch {
+    const frame = parsed(text);
+    if (frame === null) {
       this.#notice("drop", { why: "bad_json" });
       return;
     }

@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
+import { WELCOME } from "./doubles.mjs";
 import { setUp, greet, online, opened, message } from "./online.mjs";
 
 test("closes are obeyed", () => {
@@ -121,4 +122,26 @@ test("frames of a socket that was given up are void", () => {
   socket.onclose({ code: 4401 });
   assert.equal(conversation.fold.items.length, 0);
   assert.equal(client.status.state, "waiting");
+});
+
+for (const when of ["connecting", "waiting", "online"]) {
+  test(`a client that is stopped when it is told that it is ${when} stays so`, () => {
+    const world = setUp({ handlers: { status: ({ state }) => state === when && world.client.stop() } });
+    const { client, clock, network } = world;
+    client.start();
+    if (when !== "connecting") network.socket.accept();
+    if (when === "waiting") network.socket.cut();
+    if (when === "online") network.socket.deliver(WELCOME);
+    assert.equal(client.status.state, "stopped");
+    assert.deepEqual(clock.waits, [], "a timer would keep the program, or dial");
+    assert.equal(network.sockets.length, when === "connecting" ? 0 : 1);
+  });
+}
+
+test("what is no frame at all ends the connection, not the program", () => {
+  for (const text of ["null", "{", ""]) {
+    const { client, socket } = online();
+    socket.onmessage({ data: text });
+    assert.equal(client.status.state, "waiting", text);
+  }
 });
