@@ -74,6 +74,31 @@ async def test_a_client_far_behind_gets_no_text_after_the_reply() -> None:
         )
 
 
+async def test_an_answer_that_had_ended_is_cut_for_a_client_far_behind_too() -> None:
+    words = ["x" * 1000] * 300
+    async with rig(ScriptedProvider(says(*words))) as r, connected(r) as client:
+        client.wire.stall()
+        client.say("open", id="o", conversation="c")
+        client.say("send", id="s", conversation="c", content="hi")
+        for _ in range(40):
+            await settle()
+        client.say("interrupt", id="i", conversation="c", seen_seq=3)
+        await settle()
+        client.wire.flow()
+        before: list[dict[str, Any]] = []
+        while not before or before[-1].get("re") != "i":
+            before.append(await client.frame())
+        reply = before[-1]
+        assert (reply["outcome"], reply["keep_through"]) == ("already_finished", 3)
+        after = await client.frames_through(305)
+        assert len(text(before)) < 300_000
+        assert text(after) == ""
+        got = numbers([f for f in before + after if "seq" in f])
+        assert got == list(range(1, got[-1] + 1))
+        ends = [f for f in after if f["type"] in ("done", "cut")]
+        assert [f.get("status") for f in ends] == ["completed", None]
+
+
 async def test_all_that_was_generated_comes_before_the_reply() -> None:
     words = ["x" * 1000] * 300
     async with (
