@@ -56,7 +56,8 @@ def ask(
     """Ask once; the answer goes to standard output, all else to standard error.
 
     Several prompts are joined by empty lines: `ask "Sum this up:" - < report.txt`.
-    Ctrl-C stops the answer.
+    Ctrl-C stops the answer, twice waits for nobody. Where the connection is lost on
+    the way it says so, tries again and goes on.
 
     Exits with 0 for a whole answer, 1 for one that failed or was refused, 2 for
     wrong usage, 3 for an interrupted or incomplete one, 4 for no connection.

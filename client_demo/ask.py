@@ -11,8 +11,10 @@ from client_demo.client import connect
 from client_demo.control_characters import without_controls
 from client_demo.errors import ClientError, NotConnectedError
 from client_demo.exit_codes import COMPLETE, FAILED, INCOMPLETE, NO_CONNECTION
+from client_demo.session import Notice
 from client_demo.tasks import task_group
 from client_demo.turn import Turn
+from protocol.client_events import Connected, Disconnected
 from protocol.codec import encode
 from protocol.events import DeltaEvent, DoneEvent, RefusalEvent
 
@@ -43,7 +45,7 @@ async def ask(
         connection.
     """
     try:
-        async with connect(url, token=token) as client:
+        async with connect(url, token=token, notify=_Outages().noticed) as client:
             chat = await client.open(
                 conversation, model=model, instructions=instructions
             )
@@ -61,6 +63,25 @@ async def ask(
         # Nobody reads any more; the interpreter must not flush into it at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return FAILED
+
+
+class _Outages:
+    """Says once that the connection is lost, and once that it is back."""
+
+    def __init__(self) -> None:
+        self._connected = False
+
+    def noticed(self, notice: Notice) -> None:
+        match notice:
+            case Connected():
+                self._connected = True
+                if notice.resumed:
+                    _complain("connected again")
+            case Disconnected() if self._connected:
+                self._connected = False
+                _complain("connection lost; trying again (Ctrl-C twice to give up)")
+            case _:
+                pass
 
 
 async def _print(turn: Turn, *, as_json: bool) -> None:

@@ -58,6 +58,11 @@ export class Link {
    *   `status(change)`
    */
   constructor({ url, WebSocket, random, clock, hidden, openTimeoutSeconds, backoffSeconds, on }) {
+    if (typeof WebSocket !== "function") {
+      throw new TypeError(
+        "There is no WebSocket here: use Node 22, or Node 20 with --experimental-websocket, or give one as the option WebSocket.",
+      );
+    }
     this.#url = url;
     this.#WebSocket = WebSocket;
     this.#clock = clock;

@@ -146,11 +146,32 @@ async def test_a_second_ctrl_c_waits_for_nobody(
     assert "before the server said" in capsys.readouterr().err
 
 
+async def test_ask_says_that_the_connection_is_lost(
+    server: Double, capsys: pytest.CaptureFixture[str]
+) -> None:
+    said = ""
+
+    async def serve() -> None:
+        nonlocal said
+        await begin(server)
+        server.peer.cut()
+        while "connection lost; trying again" not in said:
+            await anyio.lowlevel.checkpoint()
+            said += capsys.readouterr().err
+        signal.raise_signal(signal.SIGINT)
+        await anyio.wait_all_tasks_blocked()
+        signal.raise_signal(signal.SIGINT)
+
+    assert await both(asking(server), serve) == 3
+    assert said.count("connection lost") == 1
+
+
 async def test_ask_without_a_server(capsys: pytest.CaptureFixture[str]) -> None:
     async with double() as server:
         run = asking(server)
     assert await run() == 4
-    assert "no connection" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert said.startswith("no connection")
 
 
 async def test_lines_come_whole_from_a_pipe() -> None:

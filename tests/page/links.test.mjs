@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
+import { ChatClient } from "../../client_demo/web/client.js";
 import { WELCOME } from "./doubles.mjs";
 import { setUp, greet, online, opened, message } from "./online.mjs";
 
@@ -144,4 +145,9 @@ test("what is no frame at all ends the connection, not the program", () => {
     socket.onmessage({ data: text });
     assert.equal(client.status.state, "waiting", text);
   }
+});
+
+test("a platform without WebSocket is told what to do", () => {
+  const made = () => new ChatClient({ url: "ws://host/v1/chat", WebSocket: null });
+  assert.throws(made, { name: "TypeError", message: /--experimental-websocket/ });
 });
