@@ -81,6 +81,12 @@ def say(log: ConversationLog, *texts: str) -> None:
         log.append_text("delta", 1, text)
 
 
+async def turns_of_the_loop() -> None:
+    """Lets all go on that can, while no time passes."""
+    for _ in range(10):
+        await anyio.lowlevel.checkpoint()
+
+
 async def test_what_came_in_meanwhile_goes_down_as_one() -> None:
     async with committing() as r:
         first, second = r.log("s/a"), r.log("s/b")
@@ -148,30 +154,39 @@ async def test_a_failing_store_is_given_ever_more_time() -> None:
             assert wait >= least * 0.99
 
 
-async def test_text_that_goes_on_is_committed_at_a_distance() -> None:
+@pytest.mark.parametrize(
+    "go_on",
+    [
+        lambda log: say(log, "more"),
+        lambda log: log.append(UsageEvent, turn=1, **USAGE),
+        lambda log: log.remember(RECEIPT),
+    ],
+    ids=["text", "event", "receipt"],
+)
+async def test_what_nobody_waits_for_is_committed_at_a_distance(
+    go_on: Callable[[ConversationLog], Any],
+) -> None:
     async with committing(interval_seconds=0.3) as r:
         log = r.log()
         began = anyio.current_time()
-        say(log, "one")
+        go_on(log)
         await anyio.sleep(0.01)
-        assert log.stored == 1, "the first goes at once"
-        say(log, "two")
+        assert log.clean, "the first goes at once"
+        go_on(log)
         await anyio.sleep(0.28)
-        assert log.stored == 1
+        assert not log.clean
         await anyio.sleep(0.02)
-        assert log.stored == 2
+        assert log.clean
         assert anyio.current_time() - began < 0.32
 
 
 @pytest.mark.parametrize(
     "somebody_waits",
     [
-        lambda log: log.append(UsageEvent, turn=1, **USAGE),
-        lambda log: log.remember(RECEIPT),
         lambda log: log.hurry(),
         lambda log: log.until_stored(log.head),
     ],
-    ids=["event", "receipt", "first text", "wait"],
+    ids=["says so", "waits"],
 )
 async def test_what_somebody_waits_for_is_committed_soon(
     somebody_waits: Callable[[ConversationLog], Any],
@@ -189,6 +204,21 @@ async def test_what_somebody_waits_for_is_committed_soon(
         say(log, "three")
         await anyio.sleep(0.2)
         assert not log.clean, "the hurry is over"
+
+
+async def test_a_wait_for_the_commit_under_way_hurries_no_other() -> None:
+    async with committing(interval_seconds=0.3) as r:
+        log = r.log()
+        r.store.gate = anyio.Event()
+        say(log, "one")
+        await turns_of_the_loop()
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(log.until_stored, 1)
+            await turns_of_the_loop()
+            say(log, "two")
+            r.store.gate.set()
+        await anyio.sleep(0.1)
+        assert log.stored == 1
 
 
 async def test_a_flush_is_soon() -> None:
@@ -217,7 +247,8 @@ async def test_commits_in_a_hurry_keep_a_distance_too(takes: float) -> None:
     async with committing(interval_seconds=0.3, store=Slow()) as r:
         log = r.log()
         for _ in range(200):
-            log.append(UsageEvent, turn=1, **USAGE)
+            say(log, "x")
+            log.hurry()
             await anyio.sleep(HURRY_SECONDS / 4)
         await r.committer.flush()
     distances = [later - earlier for earlier, later in pairwise(begins)]
@@ -248,6 +279,7 @@ async def test_a_store_that_is_not_durable_is_not_hurried() -> None:
         log = r.log()
         for _ in range(3):
             log.append(UsageEvent, turn=1, **USAGE)
+            log.hurry()
             await anyio.sleep(0.01)
         assert len(r.store.commits) == 1
         await anyio.sleep(LAZY_SECONDS * 0.9 - 0.03)

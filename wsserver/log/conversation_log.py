@@ -115,15 +115,13 @@ class ConversationLog:
         self._only_text = False
         self._add(Entry(kind, seq, seq, members.get("turn", 0), _encode(made)))
         self._mark()
-        self.hurry()
         return made
 
     def append_text(self, kind: str, turn: int, text: str, attrs: bytes = b"") -> None:
         """Appends text under as few numbers as frames of bounded size allow.
 
-        It comes with no change of the engine's state, and more of it will follow:
-        nobody waits for its commit. A store that is not durable need not have it
-        before the tail gets long.
+        It comes with no change of the engine's state, and more of it will follow. A
+        store that is not durable need not have it before the tail gets long.
         """
         entry = text_entry(kind, self.head + 1, turn, text, attrs)
         if len(entry.body) > MAX_MERGED_BYTES and len(text) > 1:
@@ -152,7 +150,6 @@ class ConversationLog:
         """Keeps a command's receipt with the next commit."""
         self._receipts.append(receipt)
         self.touch()
-        self.hurry()
 
     def touch(self) -> None:
         """Asks for a commit: the state, the receipts or the entries changed."""
@@ -259,7 +256,7 @@ class ConversationLog:
             raise StoreError(f"{self.key} is not stored yet")
 
     async def _until(self, reached: Callable[[], bool]) -> None:
-        if not reached():
+        if self._is_dirty and not reached():  # else the commit under way has it
             self.hurry()
         while not (reached() or self.deleted):
             moved = anyio.Event()

@@ -317,6 +317,7 @@ class RunningTurn:
             log.warning("answer_in_one_lump", turn=self.turn, model=self._answering)
         metrics.turn_done(self._model, self._answering, done, self._usage)
         if done.timing.stop_ms is not None:
+            self._log.hurry()
             metrics.interrupted(self._machine.stopped_in, done.timing.stop_ms / 1000)
         log.info(
             "turn_done",
