@@ -130,6 +130,25 @@ def test_a_tool_that_changes_something_asks_first(
     assert page.locator("html").get_attribute("data-theme") == themes[button]
 
 
+def test_a_tab_says_that_another_one_was_asked(
+    new_page: Callable[[], Page], address: str
+) -> None:
+    page, other = new_page(), new_page()
+    visit(page, address, QUICK_ANSWER)
+    ask(page, "Change the theme of this page.")
+    states = [page.locator(".tool .state")]
+    expect(states[0]).to_have_text("wants your OK")
+    visit(other, address)
+    states.append(other.locator(".tool .state"))
+    expect(states[1]).to_have_text("asked in another tab")
+    page.reload()
+    expect(states[1]).to_have_text("wants your OK")
+    expect(states[0]).to_have_text("asked in another tab")
+    other.get_by_role("button", name="Allow").click()
+    for state in states:
+        expect(state).to_have_text("done")
+
+
 def test_the_keys_do_what_their_list_says(page: Page, address: str) -> None:
     visit(page, address, ECHO)
     ask(page, "One")

@@ -2,6 +2,8 @@
 
 export class Approvals {
   #waiting = new Map();
+  #answered = new Set();
+  #names = new Set();
   #onChange;
 
   /** @param {() => void} onChange something began to wait, or waits no more */
@@ -10,7 +12,8 @@ export class Approvals {
   }
 
   /** Makes a tool of one, that runs only when it was allowed. */
-  guard(tool) {
+  guard(name, tool) {
+    this.#names.add(name);
     const run = async (args, context) => {
       await this.#asked(context);
       return tool.run(args, context);
@@ -21,6 +24,12 @@ export class Approvals {
   /** @returns {{allow(): void, deny(): void} | undefined} if a call waits */
   of(conversation, call) {
     return this.#waiting.get(`${conversation} ${call}`);
+  }
+
+  /** Whether a call that is not settled has to be allowed, and another page or program was asked. */
+  isElsewhere(conversation, { call, name }) {
+    const key = `${conversation} ${call}`;
+    return this.#names.has(name) && !this.#waiting.has(key) && !this.#answered.has(key);
   }
 
   /** Whether something in a conversation waits for an answer. */
@@ -35,8 +44,13 @@ export class Approvals {
       this.#onChange();
     };
     return new Promise((resolve, reject) => {
-      const deny = () => reject(new Error("The user did not allow it."));
-      this.#waiting.set(key, { allow: resolve, deny });
+      const answered = (settle) => () => {
+        this.#answered.add(key);
+        settle();
+      };
+      const allow = answered(resolve);
+      const deny = answered(() => reject(new Error("The user did not allow it.")));
+      this.#waiting.set(key, { allow, deny });
       signal.addEventListener("abort", () => reject(signal.reason));
       this.#onChange();
     }).finally(over);

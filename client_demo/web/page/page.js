@@ -77,6 +77,7 @@ const transcript = new Transcript(transcriptRoot, {
   discard: (id) => client.discard(library.activeId, id),
   showVersion: (id) => library.showVersion(id),
   approval: (call) => approvals.of(library.activeId, call),
+  isElsewhere: (part) => approvals.isElsewhere(library.activeId, part),
 });
 const composer = new Composer({
   send,

@@ -5,6 +5,7 @@ import { fill, h, setText } from "./dom.js";
 const STATES = {
   asks: "wants your OK",
   running: "running",
+  elsewhere: "asked in another tab",
   ok: "done",
   error: "failed",
   timeout: "out of time",
@@ -50,13 +51,16 @@ export class ToolCard {
 
   /**
    * Shows what the part says now; a turn that ended leaves no call running.
-   * @param {(call: string) => {allow(): void, deny(): void} | undefined} approval
+   * @param {object} actions
+   * @param {(call: string) => {allow(): void, deny(): void} | undefined} actions.approval
+   * @param {(part: {call: string, name: string}) => boolean} actions.isElsewhere
    */
-  update(turn, approval) {
+  update(turn, { approval, isElsewhere }) {
     const { result, call } = this.#part;
     const asked = result ? undefined : approval(call);
     this.#showAsk(asked);
-    const status = result?.status ?? (turn.done ? "cancelled" : asked ? "asks" : "running");
+    const waits = asked ? "asks" : isElsewhere(this.#part) ? "elsewhere" : "running";
+    const status = result?.status ?? (turn.done ? "cancelled" : waits);
     if (this.element.dataset.status !== status) this.element.dataset.status = status;
     setText(this.#state, STATES[status] ?? status);
     if (result && this.#output.hidden) {

@@ -23,7 +23,7 @@ export const TOOLS = {
     },
     run: ({ place }) => getTime(place),
   },
-  change_theme: approvals.guard({
+  change_theme: approvals.guard("change_theme", {
     description: "Changes how this page looks. The user is asked first.",
     parameters: {
       type: "object",

@@ -21,7 +21,7 @@ export class Transcript {
    * @param {HTMLElement} root
    * @param {object} actions `takeBack(message)`, `edit(message, text)`, `copy(text)`,
    *   `regenerate(turn)`, `againLabel(turn)`, `showVersion(id)`, `again(id)`, `discard(id)`,
-   *   `approval(call)`
+   *   `approval(call)`, `isElsewhere(part)`
    */
   constructor(root, actions) {
     this.#root = root;

@@ -63,7 +63,7 @@ export class TurnView {
 
   /**
    * @param {object} actions `copy(text)`, `regenerate(turn)`,
-   *   `againLabel(turn)`, `approval(call)`
+   *   `againLabel(turn)`, `approval(call)`, `isElsewhere(part)`
    */
   constructor(turn, actions) {
     this.#turn = turn;
@@ -90,7 +90,7 @@ export class TurnView {
     const turn = this.#turn;
     if (this.#revision !== turn.revision) this.#startOver();
     setText(this.#model, turn.model);
-    for (const part of turn.parts) this.#viewOf(part).update(turn, this.#actions.approval);
+    for (const part of turn.parts) this.#viewOf(part).update(turn, this.#actions);
     const waitsFor = this.#waiting.update(turn, facts);
     setText(this.#label, this.#numbers());
     // A cut may come after the end, and the reply to a stop too.
