@@ -9,7 +9,7 @@ from anyio.abc import TaskGroup
 
 from client_demo.client import connect
 from client_demo.control_characters import without_controls
-from client_demo.errors import ClientError, NotConnectedError
+from client_demo.errors import ClientError, NotConnectedError, UnauthorizedError
 from client_demo.exit_codes import COMPLETE, FAILED, INCOMPLETE, NO_CONNECTION
 from client_demo.session import Notice
 from client_demo.tasks import task_group
@@ -57,6 +57,13 @@ async def ask(
     except NotConnectedError as error:
         _complain(str(error))
         return NO_CONNECTION
+    except UnauthorizedError as error:
+        hint = (
+            "Give them with --token or in WSSERVER_TOKEN."
+            if token is None
+            else "The server's log says what is wrong with these."
+        )
+        _complain(f"{error} {hint}")
     except ClientError as error:
         _complain(str(error))
     except BrokenPipeError:

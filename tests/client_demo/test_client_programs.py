@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 from client_demo.__main__ import app
 from client_demo.ask import ask
 from client_demo.keyboard import lines
-from tests.client_demo.double import Double, double
+from tests.client_demo.double import Double, Peer, double
 from tests.client_demo.keys import both
 
 
@@ -164,6 +164,23 @@ async def test_ask_says_that_the_connection_is_lost(
 
     assert await both(asking(server), serve) == 3
     assert said.count("connection lost") == 1
+
+
+@pytest.mark.parametrize(
+    ("token", "hint"), [(None, "--token"), ("wrong", "The server's log")]
+)
+async def test_ask_says_what_to_do_about_credentials(
+    server: Double, capsys: pytest.CaptureFixture[str], token: str | None, hint: str
+) -> None:
+    async def refuse(peer: Peer) -> None:
+        await peer.send(
+            type="error", code="unauthorized", message="No.", retryable=False
+        )
+        await peer.close(4401)
+
+    server.greet = refuse
+    assert await asking(server, token=token)() == 1
+    assert hint in capsys.readouterr().err
 
 
 async def test_ask_without_a_server(capsys: pytest.CaptureFixture[str]) -> None:

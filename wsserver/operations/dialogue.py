@@ -168,7 +168,11 @@ def _ended(closed: ConnectionClosed) -> Finding:
     match code := _code(closed):
         case CloseCode.UNAUTHORIZED | CloseCode.FORBIDDEN:
             says = "the server does not know the credentials, or there were none"
-            return fail("welcome", says, "give --token, or set WSSERVER_TOKEN")
+            remedy = (
+                "give --token, or set WSSERVER_TOKEN; where one was given,"
+                " the server's log says what is wrong with it"
+            )
+            return fail("welcome", says, remedy)
         case _:
             says = f"closed in the middle ({code or 'no close frame'})"
             return fail(
