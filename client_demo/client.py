@@ -25,6 +25,7 @@ from client_demo.errors import (
     ClientError,
     CommandError,
     NotConnectedError,
+    StoppedError,
 )
 from client_demo.session import Notice, Notify, Session
 from client_demo.tasks import task_group
@@ -205,6 +206,12 @@ class Client:
         if self._notify is not None:
             self._notify(notice)
 
+    def left(self) -> None:
+        """Ends all that waits; nothing can be said any more."""
+        if self._session.stopped is None:
+            why = "the block of `connect` was left"
+            self._session.stop(StoppedError(None, why))
+
     def _not_connected(self, code: int | None) -> NotConnectedError:
         why, fault = self._driver.failure, self._fault
         if why is not None:
@@ -243,6 +250,7 @@ async def connect(
 
     A first attempt that fails raises; later the client reconnects for as long
     as it takes, with full jitter, unless the server says that it is no use.
+    Whoever still waits for something when the block is left gets a `StoppedError`.
 
     Args:
         url: `ws://` or `wss://`, with the path.
@@ -288,7 +296,10 @@ async def connect(
         connected = Client(machine, driver, tasks, new_token=new_token, notify=notify)
         tasks.start_soon(connected.run)
         await connected.ready(wait_seconds)
-        yield connected
+        try:
+            yield connected
+        finally:
+            connected.left()
 
 
 def _config(

@@ -30,14 +30,15 @@ class NotConnectedError(ClientError):
 
 
 class StoppedError(ClientError):
-    """The server ended the connection for good; a new client is needed.
+    """The block of `connect` was left, or the server ended the connection for good.
 
     Attributes:
-        code: The close code.
+        code: The close code; None where the block was left.
     """
 
-    def __init__(self, code: int, reason: str) -> None:
-        super().__init__(f"the server closed with {code}: {reason}")
+    def __init__(self, code: int | None, reason: str) -> None:
+        who = "the client stopped" if code is None else f"the server closed with {code}"
+        super().__init__(f"{who}: {reason}")
         self.code = code
 
 

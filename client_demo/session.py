@@ -105,6 +105,8 @@ class Session:
         Raises:
             ClientError: It can't be sent at all.
         """
+        if self.stopped is not None:
+            raise self.stopped
         try:
             command = give(self.machine)
         except FrameError as fault:
@@ -181,16 +183,16 @@ class Session:
     def _tell(self, notice: Notice) -> None:
         match notice:
             case Stopped():
-                self.stopped = stop_error(notice.code, notice.error)
-                self.fail(self.stopped)
+                self.stop(stop_error(notice.code, notice.error))
             case Lost():
                 self.forget(notice.conversation, command_error(notice.error))
             case _:
                 pass
         self._notify(notice)
 
-    def fail(self, error: ClientError) -> None:
-        """Ends everything that waits."""
+    def stop(self, error: ClientError) -> None:
+        """Ends everything that waits, and takes nothing more."""
+        self.stopped = error
         waiting, self._waiting = self._waiting, {}
         for settle in waiting.values():
             settle(error)

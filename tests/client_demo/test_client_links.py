@@ -1,6 +1,7 @@
 """The client on bad days: cuts, restarts, silence, refusals, hours of nothing."""
 
 from collections import Counter
+from collections.abc import Awaitable, Callable
 from http import HTTPStatus
 
 import anyio
@@ -222,6 +223,26 @@ async def test_a_stop_ends_all_that_waits(server: Double) -> None:
         with pytest.raises(StoppedError):
             await client.open("d")
     assert len(server.peers) == 1
+
+
+async def test_who_still_waits_when_the_block_is_left_is_told(server: Double) -> None:
+    ends: list[StoppedError] = []
+
+    async def fail(wait: Callable[[], Awaitable[object]]) -> None:
+        with pytest.raises(StoppedError) as caught:
+            await wait()
+        ends.append(caught.value)
+
+    async with anyio.create_task_group() as tasks, connect(server.url) as client:
+        chat = await client.open("c")
+        turn = chat.send("hi")
+        await server.peer.command("send")
+        for wait in (turn.answer, turn.accepted, chat.interrupt):
+            tasks.start_soon(fail, wait)
+        await anyio.lowlevel.checkpoint()
+    with pytest.raises(StoppedError, match="was left"):
+        chat.send("more")
+    assert [end.code for end in ends] == [None] * 3
 
 
 @pytest.mark.parametrize(

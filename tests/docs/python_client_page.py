@@ -61,7 +61,7 @@ _SHOWN = {
     "What has arrived": [ConversationView, TurnView, CallView],
 }
 _WIDTH = 88
-_HIDDEN = {"run", "ready", "noticed"}  # called by the client itself
+_HIDDEN = {"run", "ready", "noticed", "left"}  # called by the client itself
 _VIEWS = {ConversationView, TurnView, CallView}
 
 
