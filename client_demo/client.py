@@ -337,4 +337,6 @@ def _said(why: BaseException) -> str:
     """Says why there is no connection, and what to do where that is known."""
     if isinstance(why, InvalidStatus) and why.response.status_code in _NO_SOCKET_THERE:
         return f"{why}; the address of a wsserver ends with /v1/chat"
+    if isinstance(why, ConnectionRefusedError):
+        return f"{why}; is the server running, and is the port the right one?"
     return str(why)

@@ -189,6 +189,7 @@ async def test_ask_without_a_server(capsys: pytest.CaptureFixture[str]) -> None:
     assert await run() == 4
     said = capsys.readouterr().err
     assert said.startswith("no connection")
+    assert "is the server running" in said
 
 
 async def test_lines_come_whole_from_a_pipe() -> None:
