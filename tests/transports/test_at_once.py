@@ -3,10 +3,11 @@
 from typing import Any
 
 import anyio
+import anyio.lowlevel
 import pytest
 
 from wsserver.connections.transport import TransportClosed
-from wsserver.transports.websocket import _AT_ONCE
+from wsserver.transports.websocket import _AT_ONCE_BYTES
 
 TEXT, BINARY, PING = 1, 2, 9
 
@@ -23,6 +24,12 @@ class Taker:
         self.taken.append(frame)
         return True
 
+    async def until(self, frame: str) -> None:
+        """Waits until a frame was taken, so that the next is one of another read."""
+        with anyio.fail_after(5.0):
+            while frame not in self.taken:
+                await anyio.lowlevel.checkpoint()
+
 
 async def test_only_what_is_not_taken_is_returned(rig: Any) -> None:
     client, served = await rig.pair()
@@ -35,16 +42,20 @@ async def test_only_what_is_not_taken_is_returned(rig: Any) -> None:
 
         tasks.start_soon(receive)
         await anyio.wait_all_tasks_blocked()
-        for text in ("a", "é", "1"):
+        for text in ("a", "é"):
             await client.send(text)
+            await take.until(text)
+        await client.send("1")
     assert (take.taken, returned) == (["a", "é"], ["1"])
 
 
-async def test_what_waits_is_not_overtaken(rig: Any, frame: Any) -> None:
+async def test_only_the_first_of_many_is_handed_over_and_none_overtaken(
+    rig: Any, frame: Any
+) -> None:
     client, _ = await rig.raw()
     served = await rig.connection()
     take = Taker()
-    names = [f"x{number}" for number in range(_AT_ONCE + 6)]
+    names = [f"x{number}" for number in range(5_000)]  # reading pauses meanwhile
     async with anyio.create_task_group() as tasks:
         handled: list[str] = []
 
@@ -55,8 +66,28 @@ async def test_what_waits_is_not_overtaken(rig: Any, frame: Any) -> None:
         tasks.start_soon(receive)
         await anyio.wait_all_tasks_blocked()
         await client.send(b"".join(frame(TEXT, name.encode()) for name in names))
-    assert take.taken == names[:_AT_ONCE], "a flood does not hold the event loop"
-    assert handled == names[_AT_ONCE:]
+    assert take.taken[0] == names[0]
+    assert len(take.taken) < 10, "one of a read: a flood does not hold the event loop"
+    assert handled == [name for name in names if name not in take.taken]
+
+
+async def test_a_large_frame_is_not_handed_over(rig: Any) -> None:
+    client, served = await rig.pair()
+    take = Taker()
+    large = "x" * (_AT_ONCE_BYTES + 1)
+    with anyio.fail_after(5.0):
+        async with anyio.create_task_group() as tasks:
+            returned: list[str] = []
+
+            async def receive() -> None:
+                returned.append(await served.transport.receive(take))
+
+            tasks.start_soon(receive)
+            await anyio.wait_all_tasks_blocked()
+            await client.send(large[1:])
+            await take.until(large[1:])
+            await client.send(large)
+    assert (take.taken, returned) == ([large[1:]], [large])
 
 
 async def test_frames_that_nobody_waits_for_are_kept(rig: Any) -> None:
