@@ -99,6 +99,30 @@ async def test_an_answer_that_had_ended_is_cut_for_a_client_far_behind_too() -> 
         assert [f.get("status") for f in ends] == ["completed", None]
 
 
+async def test_turns_that_ended_are_cut_in_any_order() -> None:
+    words = ["x" * 1000] * 100
+    async with rig(ScriptedProvider(says(*words))) as r, connected(r) as client:
+        client.wire.stall()
+        client.say("open", id="o", conversation="c")
+        for number in range(3):
+            client.say("send", id=f"s{number}", conversation="c", content="hi")
+            for _ in range(40):
+                await settle()
+        starts = [2, 106, 210]
+        for turn in (starts[2], starts[1], starts[0]):
+            client.say(
+                "interrupt", id=f"i{turn}", conversation="c", turn=turn, seen_seq=0
+            )
+            await settle()
+        client.wire.flow()
+        before: list[dict[str, Any]] = []
+        while not before or before[-1].get("re") != f"i{starts[0]}":
+            before.append(await client.frame())
+        replies = [f for f in before if f.get("outcome") == "already_finished"]
+        assert [reply["turn"] for reply in replies] == starts[::-1]
+        assert text(await client.frames_through(315)) == ""
+
+
 async def test_all_that_was_generated_comes_before_the_reply() -> None:
     words = ["x" * 1000] * 300
     async with (

@@ -143,8 +143,8 @@ class View:
     def mute(self, turn: int) -> None:
         """From now on sends no text of that turn; its numbers go out as `skip`."""
         muted = self._lens.muted
-        if turn <= self.position:
-            muted.clear()  # turns do not overlap: those before it are behind us
+        if turn <= self.position:  # turns do not overlap: those before it are behind us
+            muted.difference_update([before for before in muted if before < turn])
         muted.add(turn)
 
     def request_tool(self, request: ToolRequest) -> None:

@@ -215,11 +215,7 @@ def _too_late(
             kept = min(kept, before)
         text = proof(entries, turn, kept)
         log.append(CutEvent, turn=turn, keep_through=kept, by=principal.name, text=text)
-        if (
-            viewer is not None
-            and turn == target.state.last_turn
-            and last_text(entries) > sent
-        ):
+        if viewer is not None and last_text(entries) > sent:
             viewer.mute(turn)
     reply = Reply(
         re=command.id,
