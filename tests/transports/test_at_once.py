@@ -60,8 +60,9 @@ async def test_only_the_first_of_many_is_handed_over_and_none_overtaken(
         handled: list[str] = []
 
         async def receive() -> None:
-            while len(take.taken) + len(handled) < len(names):
-                handled.append(await served.transport.receive(take))
+            with anyio.fail_after(5.0):
+                while len(take.taken) + len(handled) < len(names):
+                    handled.append(await served.transport.receive(take))
 
         tasks.start_soon(receive)
         await anyio.wait_all_tasks_blocked()
