@@ -23,17 +23,27 @@ CALLS: list[Step] = [[Finished(reason="tool_calls", calls=[CALL])]]
 ENDLESS: list[Step] = [[Text("first")], 1000.0]
 
 
+EARLIER: list[object] = []
+"""What other tests have left behind."""
+
+
 @pytest.fixture(autouse=True)
 def no_collection() -> Iterator[None]:
     gc.collect()
+    EARLIER[:] = _all()
     gc.disable()
     yield
     gc.enable()
+    EARLIER.clear()
 
 
 def in_memory() -> list[str]:
-    found = [o for o in gc.get_objects() if type(o) in (ConversationLog, RunningTurn)]
-    return [type(o).__name__ for o in found]
+    earlier = set(map(id, EARLIER))
+    return [type(found).__name__ for found in _all() if id(found) not in earlier]
+
+
+def _all() -> list[object]:
+    return [o for o in gc.get_objects() if type(o) in (ConversationLog, RunningTurn)]
 
 
 @pytest.mark.parametrize("end", ["close", "delete", "leave"])
