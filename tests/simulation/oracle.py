@@ -41,8 +41,8 @@ def _say(who: str, report: Report, what: str) -> None:
 def _check_shown(mine: TurnView, theirs: TurnView, wrong: Report) -> None:
     if mine.text != theirs.text or mine.proven is not True:
         wrong(f"turn {mine.turn} shows {mine.text!r}, not {theirs.text!r}")
-    elif theirs.reason in ("by_client", "superseded"):
-        # Who has stopped it is not sent the rest of its thinking.
+    elif theirs.reason in ("by_client", "superseded") or theirs.cut is not None:
+        # Who has stopped or cut it is not sent the rest of its thinking.
         if _ending(mine) != _ending(theirs):
             wrong(f"shows {mine}, not {theirs}")
     elif mine != theirs:

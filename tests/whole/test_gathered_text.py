@@ -32,7 +32,7 @@ async def test_who_asks_gets_whole_characters_and_who_does_not_each_piece(
     upstream.script(streamed(text_events(*PIECES), between_writes_seconds=0.012))
     async with wire(running.url) as asks, wire(running.url) as plain:
         await asks.open("c", max_delay_ms=DELAY_MS)
-        await plain.open("c")
+        await plain.open("c", view="frames")
         reply = await asks.command("send", conversation="c", content="go")
         for client in (asks, plain):
             await client.done("c", reply["turn"])
@@ -53,7 +53,7 @@ async def test_a_client_that_drops_while_text_is_held_gets_each_number_once(
 ) -> None:
     upstream.script(streamed(text_events(*PIECES), between_writes_seconds=0.012))
     async with wire(running.url) as plain:
-        await plain.open("c")
+        await plain.open("c", view="frames")
         async with wire(running.url) as client:
             await client.open("c", max_delay_ms=DELAY_MS)
             reply = await client.command("send", conversation="c", content="go")
@@ -81,7 +81,7 @@ async def test_an_interrupt_keeps_exactly_what_was_sent(
         streamed(text_events("fine")),
     )
     async with wire(running.url) as client, wire(running.url) as plain:
-        await plain.open("c")
+        await plain.open("c", view="frames")
         await client.open("c", max_delay_ms=20)
         reply = await client.command("send", conversation="c", content="go")
         await client.until(lambda: deltas(client))
