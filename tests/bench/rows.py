@@ -19,6 +19,7 @@ Dialect = Literal["wsserver", "json", "socketio", "sse"]
 
 _RELAYS = Path(__file__).parent / "relays"
 _NPM_SECONDS = 180.0
+_MARKS = frozenset({"floor", "floor-sleep", "plain-sdk"})
 _LIMITS = {
     "OPENAI_API_KEY": "none",
     "WSSERVER_MAX_ACTIVE_TURNS": "100000",
@@ -63,8 +64,8 @@ class Row(Struct, frozen=True, kw_only=True):
 
     @property
     def rounds(self) -> int:
-        """At most so many: the ratio of ours to the floor is what matters most."""
-        return 9 if self.ours or self.name == "floor" else 2
+        """At most so many: the ratios of ours to a few others are what matters most."""
+        return 9 if self.ours or self.name in _MARKS else 2
 
 
 def _relay(module: str, *arguments: str) -> tuple[str, ...]:
