@@ -156,4 +156,4 @@ def test_words_beside_an_answer_are_nothing() -> None:
     broken = decode(words + delta(content="a") + words)
     assert (broken.text, broken.end.reason) == ("a", "incomplete")
     assert decode(b"data: \n\n").end.reason == "incomplete"
-    assert decode(b"data: Internal Ser").end.reason == "incomplete"
+    assert decode(b"data: Internal Server").end.reason == "incomplete"
