@@ -1,8 +1,13 @@
 """The scripted upstream does what it says, and refuses what a strict one refuses."""
 
+import socket
+import struct
 from typing import Any
+from urllib.parse import urlsplit
 
+import anyio
 import pytest
+from anyio.abc import SocketAttribute
 
 from tests.fakes.replies import call_events, streamed, text_events
 from tests.fakes.strict_messages import find_fault
@@ -111,3 +116,24 @@ def test_writes_end_where_they_should() -> None:
     assert list(reply.writes()) == [b"ab", b"c", b"de", b"fg"]
     assert list(Reply(body=b"abc").writes()) == [b"abc"]
     assert list(Reply().writes()) == []
+
+
+async def test_clients_that_hang_up_in_mid_write_trouble_nobody_else() -> None:
+    body = b'{"messages":[]}'
+    head = b"POST /v1/chat/completions HTTP/1.1\r\nContent-Length: %d\r\n\r\n" % len(
+        body
+    )
+    async with FakeUpstream() as upstream:
+        upstream.script(streamed(text_events(*["x" * 2000] * 200)))
+        port = urlsplit(upstream.base_url).port
+        assert port is not None
+        for number in range(60):
+            client = await anyio.connect_tcp("127.0.0.1", port)
+            await client.send(head + body)
+            await upstream.wait_for_requests(number + 1)
+            raw = client.extra_attributes[SocketAttribute.raw_socket]()
+            raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            await client.aclose()
+        with anyio.fail_after(5.0):
+            while upstream.connections_open:
+                await anyio.sleep(0.001)

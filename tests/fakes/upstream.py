@@ -189,8 +189,8 @@ class FakeUpstream:
                     reply = self._take(request)
                     if not await connection.answer(request, reply):
                         break
-        except (anyio.BrokenResourceError, anyio.EndOfStream):
-            pass  # The client went away; its request knows when.
+        except* (anyio.BrokenResourceError, anyio.EndOfStream):
+            pass  # The client went away, maybe in a write; its request knows when.
         finally:
             self.connections_open -= 1
 
