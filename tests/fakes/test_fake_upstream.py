@@ -123,17 +123,23 @@ async def test_clients_that_hang_up_in_mid_write_trouble_nobody_else() -> None:
     head = b"POST /v1/chat/completions HTTP/1.1\r\nContent-Length: %d\r\n\r\n" % len(
         body
     )
+
+    async def hang_up(port: int, after_seconds: float) -> None:
+        client = await anyio.connect_tcp("127.0.0.1", port)
+        await client.send(head + body)
+        await anyio.sleep(after_seconds)
+        raw = client.extra_attributes[SocketAttribute.raw_socket]()
+        raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        await client.aclose()
+
     async with FakeUpstream() as upstream:
         upstream.script(streamed(text_events(*["x" * 2000] * 200)))
         port = urlsplit(upstream.base_url).port
         assert port is not None
-        for number in range(60):
-            client = await anyio.connect_tcp("127.0.0.1", port)
-            await client.send(head + body)
-            await upstream.wait_for_requests(number + 1)
-            raw = client.extra_attributes[SocketAttribute.raw_socket]()
-            raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-            await client.aclose()
+        async with anyio.create_task_group() as clients:
+            for number in range(200):
+                clients.start_soon(hang_up, port, number % 20 / 2000)
+                await anyio.sleep(0.002)
         with anyio.fail_after(5.0):
             while upstream.connections_open:
                 await anyio.sleep(0.001)
