@@ -8,9 +8,10 @@ import pytest
 
 from tests.fakes.faulty import FaultyStore
 from tests.fakes.rig import NoMetrics
+from tests.log.committing import log_of
 from wsserver.log.committer import HURRY_SECONDS, Committer
 from wsserver.log.conversation_log import ConversationLog
-from wsserver.log.store import Meta, MisfitError, Write
+from wsserver.log.store import MisfitError, Write
 
 INTERVAL_SECONDS = 0.008
 PAUSES = (0.0, 0.0, 0.0001, 0.001, 0.002, 0.003, 0.006, 0.00799, 0.008, 0.0081, 0.02)
@@ -66,15 +67,7 @@ class Waits:
         self._store = store
 
     def log(self, key: str) -> ConversationLog:
-        meta = Meta(epoch="e", head=0, oldest=1, live=False, state=b"")
-        return ConversationLog(
-            key,
-            meta,
-            self._store,
-            self.committer.mark,
-            lambda: (b"", False),
-            hurry=self.committer.hurry,
-        )
+        return log_of(self.committer, self._store, key)
 
     async def actively(self, log: ConversationLog) -> None:
         """Waits as what goes on in the process does."""

@@ -7,6 +7,7 @@ import anyio
 
 from tests.fakes.faulty import FaultyStore
 from tests.fakes.rig import NoMetrics
+from tests.log.committing import log_of, say
 from wsserver.log.committer import Committer
 from wsserver.log.conversation_log import ConversationLog
 from wsserver.log.store import Meta, Write
@@ -29,10 +30,7 @@ class Desk:
         self.failures += 1
 
     def log(self, key: str) -> ConversationLog:
-        meta = Meta(epoch="e", head=0, oldest=1, live=False, state=b"")
-        return ConversationLog(
-            key, meta, self.store, self.committer.mark, lambda: (b"", False)
-        )
+        return log_of(self.committer, self.store, key)
 
 
 @asynccontextmanager
@@ -43,11 +41,6 @@ async def desk() -> AsyncGenerator[Desk]:
         with anyio.fail_after(5.0):
             yield made
         tasks.cancel_scope.cancel()
-
-
-def say(log: ConversationLog, *texts: str) -> None:
-    for text in texts:
-        log.append_text("delta", 1, text)
 
 
 async def test_what_does_not_follow_is_set_aside_and_the_others_are_stored() -> None:

@@ -1,5 +1,7 @@
 """Frames that are handed over where they arrive."""
 
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 from typing import Any
 
 import anyio
@@ -31,17 +33,25 @@ class Taker:
                 await anyio.lowlevel.checkpoint()
 
 
+@asynccontextmanager
+async def receiving(served: Any, take: Taker) -> AsyncGenerator[list[str]]:
+    """Waits for one frame meanwhile, and for its end; gives what was returned."""
+    returned: list[str] = []
+
+    async def receive() -> None:
+        returned.append(await served.transport.receive(take))
+
+    with anyio.fail_after(5.0):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(receive)
+            await anyio.wait_all_tasks_blocked()
+            yield returned
+
+
 async def test_only_what_is_not_taken_is_returned(rig: Any) -> None:
     client, served = await rig.pair()
     take = Taker()
-    async with anyio.create_task_group() as tasks:
-        returned: list[str] = []
-
-        async def receive() -> None:
-            returned.append(await served.transport.receive(take))
-
-        tasks.start_soon(receive)
-        await anyio.wait_all_tasks_blocked()
+    async with receiving(served, take) as returned:
         for text in ("a", "é"):
             await client.send(text)
             await take.until(text)
@@ -76,18 +86,10 @@ async def test_a_large_frame_is_not_handed_over(rig: Any) -> None:
     client, served = await rig.pair()
     take = Taker()
     large = "x" * (_AT_ONCE_BYTES + 1)
-    with anyio.fail_after(5.0):
-        async with anyio.create_task_group() as tasks:
-            returned: list[str] = []
-
-            async def receive() -> None:
-                returned.append(await served.transport.receive(take))
-
-            tasks.start_soon(receive)
-            await anyio.wait_all_tasks_blocked()
-            await client.send(large[1:])
-            await take.until(large[1:])
-            await client.send(large)
+    async with receiving(served, take) as returned:
+        await client.send(large[1:])
+        await take.until(large[1:])
+        await client.send(large)
     assert (take.taken, returned) == ([large[1:]], [large])
 
 
@@ -108,14 +110,7 @@ async def test_a_frame_in_pieces_is_returned_whole(rig: Any, frame: Any) -> None
     client, _ = await rig.raw()
     served = await rig.connection()
     take = Taker()
-    async with anyio.create_task_group() as tasks:
-        returned: list[str] = []
-
-        async def receive() -> None:
-            returned.append(await served.transport.receive(take))
-
-        tasks.start_soon(receive)
-        await anyio.wait_all_tasks_blocked()
+    async with receiving(served, take) as returned:
         await client.send(
             frame(TEXT, b"ab", last=False) + frame(PING) + frame(0, b"cd")
         )
@@ -131,14 +126,15 @@ async def test_what_is_no_text_ends_the_connection_as_ever(
     client, _ = await rig.raw()
     served = await rig.connection()
     take = Taker()
-    async with anyio.create_task_group() as tasks:
+    with anyio.fail_after(5.0):
+        async with anyio.create_task_group() as tasks:
 
-        async def receive() -> None:
-            with pytest.raises(TransportClosed) as closed:
-                await served.transport.receive(take)
-            assert closed.value.code == code
+            async def receive() -> None:
+                with pytest.raises(TransportClosed) as closed:
+                    await served.transport.receive(take)
+                assert closed.value.code == code
 
-        tasks.start_soon(receive)
-        await anyio.wait_all_tasks_blocked()
-        await client.send(frame(opcode, payload))
+            tasks.start_soon(receive)
+            await anyio.wait_all_tasks_blocked()
+            await client.send(frame(opcode, payload))
     assert take.taken == []

@@ -15,7 +15,6 @@ import structlog
 
 from wsserver.engine.actions import (
     Action,
-    AppendText,
     CallModel,
     CloseModel,
     HostAction,
@@ -172,8 +171,6 @@ class TurnRunner:
     def _perform(self, actions: list[Action]) -> None:
         for action in actions:
             match action:
-                case AppendText():  # nearly always, so asked for first
-                    self._host.perform(action)
                 case CallModel():
                     self._call_due = True
                 case CloseModel():
