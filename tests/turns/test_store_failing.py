@@ -90,6 +90,7 @@ async def test_what_nobody_waits_for_waits_for_somebody() -> None:
         store(talk).failing = False
         await anyio.sleep(60.0)
         assert len(talk.provider.requests) == 1
+        assert not talk.rig.directory.in_memory(), "though a message waits in it"
         talk.conversation = await talk.rig.conversation()
         talk.conversation.attach(talk.viewer)
         await talk.done()

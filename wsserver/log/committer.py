@@ -59,7 +59,7 @@ class Committer:
         on_misfit: Called with a log that can't be written any more, as it does not
             follow on what is stored: it stays as it is, and holds up no other.
         on_settled: Called with each log that a commit has written, unless a turn runs
-            in it or is to come.
+            in it or is to come and there is more to write.
     """
 
     def __init__(
@@ -290,5 +290,5 @@ class Committer:
         self._deleting = set()
         for conversation, write in pairs:
             conversation.committed(write)
-            if not (write.meta and write.meta.live):
+            if conversation.clean or not (write.meta and write.meta.live):
                 self.on_settled(conversation)
