@@ -91,3 +91,14 @@ def test_settings_that_the_server_refuses_say_why(
     error = {"code": "bad_model", "message": "No such model.", "retryable": False}
     server.reply(command, {"ok": False, "error": error})
     expect(page.locator("#notice")).to_have_text("No such model.")
+
+
+def test_who_has_stopped_an_answer_can_type_on(
+    page: Page, server: ScriptedServer
+) -> None:
+    server.start(server.ask("hi"))
+    page.click("#stop")
+    assert server.last("interrupt")["turn"] == server.turn
+    server.done(status="interrupted", reason="by_client")
+    expect(page.locator("#stop")).to_be_hidden()
+    expect(page.locator("#input")).to_be_focused()

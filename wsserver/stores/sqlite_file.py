@@ -163,12 +163,15 @@ def check_ours(connection: sqlite3.Connection, path: Path) -> None:
     (application,) = connection.execute("PRAGMA application_id").fetchone()
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     if application != _APPLICATION_ID:
-        raise StoreError(f"{path} belongs to another program; name another file")
+        raise StoreError(
+            f"{path} belongs to another program; name another file with "
+            "`--store sqlite:PATH`"
+        )
     if version != SCHEMA_VERSION:
         raise StoreError(
             f"{path} has schema version {version}, but this server knows "
-            f"only {SCHEMA_VERSION}: use the server that wrote it, or name "
-            "another file"
+            f"only {SCHEMA_VERSION}: use the server that wrote it, move the file "
+            "away, or name another one with `--store sqlite:PATH`"
         )
 
 

@@ -50,8 +50,11 @@ export class Composer {
   /** While an answer is under way: Stop is there, and what a message would do. */
   set busy(busy) {
     if (this.#stop.hidden === !busy) return;
+    const held = [this.#stop, this.#policy].includes(document.activeElement);
     this.#stop.hidden = !busy;
     this.#policy.hidden = !busy;
+    // On a touch screen it would bring up the keyboard.
+    if (held && !matchMedia("(pointer: coarse)").matches) this.focus();
   }
 
   #key(event) {
