@@ -146,7 +146,8 @@ class ConversationView:
     def _other(self, event: LogEvent) -> None:
         match event:
             case SkipEvent():
-                pass
+                if self.running is not None:
+                    self.running.skip()
             case MessageEvent():
                 self.timeline.append(event)
             case ConfigEvent():

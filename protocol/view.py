@@ -120,7 +120,7 @@ class TurnView:
         timing: How long it took.
         cut: The last cut of its answer, if it was cut.
         proven: Whether `text` is, to the byte, what the server keeps; None
-            before the server has said, or where the beginning is gone.
+            before the server has said, or where a part was not sent.
     """
 
     turn: int
@@ -141,6 +141,7 @@ class TurnView:
     _answer: Text = field(init=False, default_factory=Text)
     _reasoning: Text = field(init=False, default_factory=Text)
     _refusal: Text = field(init=False, default_factory=Text)
+    _skipped: bool = field(init=False, default=False, compare=False)
 
     @property
     def text(self) -> str:
@@ -179,6 +180,10 @@ class TurnView:
     def begin_call(self, event: ToolDeltaEvent) -> None:
         """A call's arguments begin, or go on, to come in."""
         self._call(event.call, event.name)
+
+    def skip(self) -> None:
+        """Numbers came without what they hold: maybe text that this client cut."""
+        self._skipped = True
 
     def apply(self, event: TurnEvent) -> None:
         """Takes an event of this turn that is not text."""
@@ -227,6 +232,8 @@ class TurnView:
         for call in [one for one in self.calls.values() if one.status == "streaming"]:
             del self.calls[call.call]
         self._prove(event.text)
+        if self._skipped and len(self.text.encode()) < event.text.bytes:
+            self.proven = None  # the `cut` that follows says more
 
     def _prove(self, kept: TextProof) -> None:
         self.proven = proof(self.text) == kept if self.whole else None

@@ -91,6 +91,8 @@ class Oracle:
                 self._message(event)
             case TurnEvent():
                 self._turn(event)
+            case SkipEvent() if self._running in self.turns:
+                self.turns[self._running].skip()
             case _:
                 pass
 
@@ -121,6 +123,7 @@ class Oracle:
         for send in sorted(self._accepted - self._messages.keys()):
             self._found("message_lost", None, f"the message of {send} never came")
         for turn in self.turns.values():
+            turn.finish()
             if not turn.done:
                 self._found("no_done", turn.turn, f"turn {turn.turn} never ended")
 

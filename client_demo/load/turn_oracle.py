@@ -37,7 +37,8 @@ class TurnOracle:
         self.done = False
         self._found = found
         self._started = self._used = self._failed = self._was_cut = False
-        self._muted = False
+        self._muted = self._skipped = False
+        self._owed: DoneEvent | None = None  # its proof fits if a cut follows
         self._text: list[str] = []
         self._calls: dict[str, bool] = {}
 
@@ -50,9 +51,18 @@ class TurnOracle:
         """The reply to an interrupt came: no more text may, on this connection."""
         self._muted = True
 
+    def skip(self) -> None:
+        """Numbers came without what they hold: maybe text that was cut from here."""
+        self._skipped = True
+
     def unmute(self) -> None:
         """Another connection follows."""
         self._muted = False
+
+    def finish(self) -> None:
+        """Nothing more comes of it."""
+        if self._owed is not None:
+            self._prove(self._owed.text, self._owed.seq, "done")
 
     def take(self, event: TurnEvent) -> None:
         """Takes the next event of this turn."""
@@ -117,7 +127,7 @@ class TurnOracle:
         self._calls[event.call] = True
 
     def _cut(self, event: CutEvent) -> None:
-        self._was_cut = True
+        self._was_cut, self._owed = True, None
         self._text = [self.text[: event.text.bytes].decode(errors="ignore")]
         self._prove(event.text, event.seq, "cut")
 
@@ -134,7 +144,10 @@ class TurnOracle:
         for call, settled in self._calls.items():
             if not settled:
                 self._found("call_unsettled", event.seq, f"{call} has no result")
-        self._prove(event.text, event.seq, "done")
+        if self._skipped and len(self.text) < event.text.bytes:
+            self._owed = event  # who cut what had ended is held to the cut
+        else:
+            self._prove(event.text, event.seq, "done")
 
     def _prove(self, proof: TextProof, seq: int, kind: str) -> None:
         text = self.text

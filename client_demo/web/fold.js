@@ -88,6 +88,8 @@ class Turn {
     this.keepThrough = null;
     /** How many characters of it were dropped by cuts. */
     this.dropped = 0;
+    /** Numbers of it came without what they hold: maybe text that this client cut. */
+    this.skipped = false;
     /** Whether the kept text has the server's length and checksum; null if not known. */
     this.proven = null;
     /** Rises when something that was shown changed, so that a view starts over. */
@@ -162,11 +164,15 @@ const APPLY = {
   done: (turn, event) => {
     turn.done = event;
     turn.prove(event.text);
+    // The `cut` that follows says more.
+    if (turn.skipped && encoder.encode(turn.text).length < event.text.bytes) turn.proven = null;
   },
 };
 
 /** What a conversation is after the events that were applied. */
 export class Fold {
+  #last = 0;
+
   constructor() {
     this.config = {};
     /** Messages and turns in the order of the log. */
@@ -186,6 +192,9 @@ export class Fold {
 
   /** Takes the next event; an unknown type changes nothing. */
   apply(event) {
+    const skips = event.type === "skip" || (event.first ?? event.seq) > this.#last + 1;
+    if (skips && this.running) this.running.skipped = true;
+    this.#last = event.seq;
     switch (event.type) {
       case "config":
         this.config = event.config;

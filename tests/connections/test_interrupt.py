@@ -3,7 +3,10 @@
 from typing import Any
 
 import anyio
+from msgspec import convert
 
+from protocol.events import LogEvent
+from protocol.fold import ConversationView
 from tests.connections.journal import Disk, numbers, settle, text
 from tests.connections.wire import Client, connected
 from tests.fakes.rig import rig
@@ -95,6 +98,13 @@ async def test_an_answer_that_had_ended_is_cut_for_a_client_far_behind_too() -> 
         assert text(after) == ""
         got = numbers([f for f in before + after if "seq" in f])
         assert got == list(range(1, got[-1] + 1))
+        view = ConversationView()
+        for frame in before + after:
+            if "seq" in frame and frame["type"] not in ("reply", "caught_up"):
+                view.apply(convert(frame, LogEvent))
+                proven = view.turns[2].proven if 2 in view.turns else None
+                assert proven is not False, "nobody has to open it again"
+        assert view.turns[2].proven
         ends = [f for f in after if f["type"] in ("done", "cut")]
         assert [f.get("status") for f in ends] == ["completed", None]
 

@@ -35,6 +35,18 @@ test("a text that lost something is not proven", () => {
   assert.equal(turn.proven, false);
 });
 
+test("an answer that was cut here after its end is proven by the cut", () => {
+  const fold = new Fold();
+  const apply = (seq, event) => fold.apply({ conversation: "c", seq, ...event });
+  apply(1, message);
+  apply(2, start);
+  apply(3, delta("Grüß"));
+  apply(5, done("Grüß Gott")); // 4 was skipped
+  assert.equal(fold.turns.get(2).proven, null);
+  apply(6, { type: "cut", turn: 2, keep_through: 3, by: "me", text: proof("Grüß") });
+  assert.equal(fold.turns.get(2).proven, true);
+});
+
 test("reasoning, calls and text stand in their order, text alone is the answer", () => {
   const turn = folded(
     message,

@@ -48,7 +48,7 @@ INTERNAL = {
         "turnAnswering",
     },
     "Answer": {"replied", "changed", "reset", "caughtUp", "fail"},
-    "Turn": {"start", "addText", "cut", "prove"},
+    "Turn": {"start", "addText", "cut", "prove", "skipped"},
     "ShownText": {"add"},
     "ShownTool": {"settle"},
 }

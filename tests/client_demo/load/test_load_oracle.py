@@ -126,6 +126,13 @@ def test_a_cut_is_held_to_its_proof() -> None:
     assert cut_log("x").kinds == ["wrong_text", "wrong_text"]
 
 
+def test_who_cut_an_answer_that_had_ended_is_held_to_the_cut() -> None:
+    for kept, faults in (("a", []), ("x", ["wrong_text"])):
+        rest = event("skip", 4, first=4)
+        cut = event("cut", 8, turn=2, keep_through=3, by="me", text=proof(kept))
+        assert hear(*GOOD[:3], rest, *GOOD[4:7], cut).kinds == faults
+
+
 def test_no_text_comes_after_the_reply_to_an_interrupt() -> None:
     heard = Heard()
     heard.oracle.opened(opened(), None)
