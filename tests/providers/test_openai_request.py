@@ -206,6 +206,22 @@ async def test_a_key_that_an_upstream_quotes_is_not_passed_on() -> None:
     assert failure.message == "Incorrect API key provided: ***."
 
 
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"data: Incorrect API key provided: sk-secret.\n\n",
+        b'data: {"error":"Incorrect API key provided: sk-secret."}\n\ndata: [DONE]\n\n',
+        b'{"error":{"message":"Incorrect API key provided: sk-secret."}}',
+    ],
+)
+async def test_nor_is_one_that_it_quotes_in_place_of_an_answer(body: bytes) -> None:
+    async with rig(api_key="sk-secret") as it:
+        *_, end = await it.call(Reply(body=body))
+    assert isinstance(end, Finished)
+    assert end.failure is not None
+    assert end.failure.message == "Incorrect API key provided: ***."
+
+
 async def test_what_is_yielded() -> None:
     async with rig() as it:
         events = await it.call(Reply(body=b"".join(text_events("a", "b"))))

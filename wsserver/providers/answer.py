@@ -17,6 +17,7 @@ from wsserver.engine.model import (
 )
 from wsserver.providers.channel import Channel, Kind
 from wsserver.providers.chunks import Choice, Chunk, Delta
+from wsserver.providers.failures import without_key
 from wsserver.providers.finish_reasons import read_finish_reason, settle
 from wsserver.providers.lenient import NO_REASON, CallPiece, Reading, Said
 from wsserver.providers.surrogates import clean
@@ -34,11 +35,12 @@ class Answer:
     """
 
     __slots__ = (
-        "_calls", "_complaint", "_foreign", "_reasoning", "_refusal", "_text", "_usage",
-        "_word", "failure",
+        "_calls", "_complaint", "_foreign", "_key", "_reasoning", "_refusal", "_text",
+        "_usage", "_word", "failure",
     )  # fmt: skip
 
-    def __init__(self) -> None:
+    def __init__(self, key: str | None = None) -> None:
+        self._key = key
         self._text = Channel(Text)
         self._reasoning = Channel(Reasoning)
         self._refusal = Channel(Refusal)
@@ -121,7 +123,7 @@ class Answer:
                 upstream_reason=self._word or None,
                 calls=calls,
                 usage=self._usage,
-                failure=self.failure,
+                failure=self.failure and without_key(self.failure, self._key),
             )
         )
 

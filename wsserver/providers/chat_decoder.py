@@ -42,6 +42,7 @@ class ChatDecoder:
 
     Args:
         content_type: The answer's `Content-Type`, or None.
+        key: What the request was authorized with, which no message passes on.
 
     Attributes:
         finished: Whether `Finished` was returned; nothing comes after it.
@@ -52,7 +53,7 @@ class ChatDecoder:
         "_template", "finished",
     )  # fmt: skip
 
-    def __init__(self, *, content_type: str | None) -> None:
+    def __init__(self, *, content_type: str | None, key: str | None = None) -> None:
         media_type = (content_type or "").partition(";")[0].strip().lower()
         # Whether the answer claims to be something else than an event stream.
         self._other_type = media_type not in {"", "text/event-stream"}
@@ -65,7 +66,7 @@ class ChatDecoder:
         self._splitter = EventSplitter()
         self._template = Template()
         self._saw_event = False
-        self._answer = Answer()
+        self._answer = Answer(key)
         self.finished = False
 
     @property

@@ -106,6 +106,13 @@ def failure_from_payload(payload: object, otherwise: str) -> Failure:
     return _failure(report.status, report, otherwise, None)
 
 
+def without_key(failure: Failure, key: str | None) -> Failure:
+    """Takes the key out of a message, should an upstream quote it."""
+    if not key or key not in failure.message:
+        return failure
+    return replace(failure, message=failure.message.replace(key, "***"))
+
+
 def read_retry_after(headers: Mapping[str, str], now: datetime) -> float | None:
     """Returns how long to wait at least, in seconds, or None where nothing is said.
 

@@ -31,6 +31,7 @@ from wsserver.engine.model import (
 )
 from wsserver.providers.chat_decoder import ChatDecoder
 from wsserver.providers.chat_request import request_members
+from wsserver.providers.failures import without_key
 from wsserver.providers.unpacking import UnreadableError
 
 if TYPE_CHECKING:
@@ -110,7 +111,7 @@ class OpenAIChat:
         async with self._slots:
             body = await self._send(request)
             try:
-                batches = _Batches(body)
+                batches = _Batches(body, self._settings.api_key)
                 yield batches
                 await batches.drain()
             finally:
@@ -144,7 +145,8 @@ class OpenAIChat:
             # that a cancellation could hit.
             response = await manager.__aenter__()
         except UpstreamError as error:
-            raise self._without_key(error) from error.__cause__
+            failure = without_key(error.failure, self._settings.api_key)
+            raise UpstreamError(failure) from error.__cause__
         return body_of(response.http_response)
 
     def _own_headers(self, request: ModelRequest) -> "dict[str, str | openai.Omit]":
@@ -165,14 +167,6 @@ class OpenAIChat:
                     )
         return self._client
 
-    def _without_key(self, error: UpstreamError) -> UpstreamError:
-        """Takes the key out of a message, should an upstream quote it."""
-        key, failure = self._settings.api_key, error.failure
-        if not key or key not in failure.message:
-            return error
-        message = failure.message.replace(key, "***")
-        return UpstreamError(replace(failure, message=message))
-
 
 class _Batches:
     """The events of one answer, one batch for each read."""
@@ -181,9 +175,9 @@ class _Batches:
         "_body", "_deadline", "_decoder", "_sink",
     )  # fmt: skip
 
-    def __init__(self, body: "UpstreamBody") -> None:
+    def __init__(self, body: "UpstreamBody", key: str | None) -> None:
         self._body = body
-        self._decoder = ChatDecoder(content_type=body.content_type)
+        self._decoder = ChatDecoder(content_type=body.content_type, key=key)
         self._sink: Callable[[Sequence[ModelEvent]], None] | None = None
         # When what follows an error is not waited for any more.
         self._deadline = math.inf
