@@ -157,3 +157,9 @@ def test_words_beside_an_answer_are_nothing() -> None:
     assert (broken.text, broken.end.reason) == ("a", "incomplete")
     assert decode(b"data: \n\n").end.reason == "incomplete"
     assert decode(b"data: Internal Server").end.reason == "incomplete"
+
+
+@pytest.mark.parametrize("sign", [b"ping", b": keep-alive", b"1764469200 12", b"-"])
+def test_a_sign_of_life_is_no_error(sign: bytes) -> None:
+    assert decode(b"data: %b\n\n" % sign).end.reason == "incomplete"
+    assert decode(b"data: %b\n\n" % sign + DONE).end.failure is None

@@ -9,6 +9,7 @@ before them, `chunks` decodes the plain shape of an event at once, `lenient` rea
 other shape, `answer` puts it all together.
 """
 
+import re
 from typing import Final
 
 import msgspec
@@ -29,6 +30,8 @@ _MARK_DRESS: Final = b' \t\r\n"'
 # No field of an event stream begins so; JSON and markup do.
 _BODY_STARTS: Final = frozenset(b"{[<")
 _NO_CHAT: Final = "The upstream's answer is no chat completion."
+# At least two words: signs of life are one.
+_SENTENCE: Final = re.compile(rb"\s*[A-Za-z][^\s]*\s+[^\s]*[A-Za-z]").match
 # What reading raises on what is no JSON, or is nested too deeply.
 _UNREADABLE: Final = (ValueError, RecursionError)
 
@@ -194,7 +197,7 @@ class ChatDecoder:
         elif data.startswith((b"{", b"[")) and not at_end:
             # A delta may be lost in it; the rest must not pass for the whole.
             self._answer.fail(_fault("The upstream sent an event that is not JSON."))
-        elif data.strip() and not at_end:  # maybe why there is no answer
+        elif _SENTENCE(data) and not at_end:  # maybe why there is no answer
             text = data.decode("utf-8", "replace")
             self._answer.complain(failure_from_payload(text, NO_REASON))
 
