@@ -3,7 +3,7 @@
 It speaks version 2025-06-18 and answers one line after the other. `--log FILE` gets
 a line for each message it was sent; `--refuse` makes it end at once, `--stay` makes
 it end by force only, `--idle` takes its tools away, `--odd` adds such as no client
-can take, and lists them in circles.
+can take, and lists them in circles, `--batch` makes it send arrays of messages.
 """
 
 import json  # noqa: TID251 - it stands for servers of others
@@ -18,8 +18,11 @@ NEVER = threading.Event()
 
 
 def say(message: dict) -> None:
+    whole = {"jsonrpc": "2.0", **message}
+    notice = {"jsonrpc": "2.0", "method": "notifications/message", "params": {}}
     with LOCK:
-        sys.stdout.write(json.dumps({"jsonrpc": "2.0", **message}) + "\n")
+        said = [notice, whole] if "--batch" in sys.argv else whole
+        sys.stdout.write(json.dumps(said) + "\n")
         sys.stdout.flush()
 
 

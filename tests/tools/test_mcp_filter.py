@@ -14,6 +14,7 @@ from wsserver.tools.mcp_listing import LeftOut
 
 OLD, NEW = "2025-06-18", "2026-07-28"
 GOOD = {"name": "good", "inputSchema": {"type": "object"}}
+SERVER = {"name": "s", "version": "1"}
 
 
 @asynccontextmanager
@@ -37,7 +38,7 @@ async def seen(version: str | None, *said: Any) -> tuple[list[Any], list[LeftOut
     async with filtering.around(transport(*said)) as (incoming, _), incoming:
         first = [await incoming.receive()]
         rest = [message async for message in incoming]
-    return first + rest, filtering.take_left_out()
+    return first + rest, filtering.take_left_out()[0]
 
 
 @pytest.mark.parametrize("version", [OLD, NEW])
@@ -61,10 +62,8 @@ async def test_only_the_tools_that_are_wrong_are_taken_out(version: str) -> None
         assert "x-mcp-header is only permitted on" in left_out[1].why
 
 
-@pytest.mark.parametrize("tools", [None, {"bad": 1}, "bad"])
-async def test_what_is_no_list_is_for_the_sdk_to_refuse(tools: Any) -> None:
-    messages, left_out = await seen(OLD, answer(tools=tools), ValueError("no JSON"))
-    assert messages[0].message.result == {"tools": tools}
+async def test_what_is_no_message_is_passed_on() -> None:
+    messages, left_out = await seen(OLD, answer(tools=[]), ValueError("no JSON"))
     assert isinstance(messages[1], ValueError)
     assert left_out == []
 
@@ -80,8 +79,8 @@ async def test_what_was_taken_out_is_told_once() -> None:
     filtering.version = OLD
     async with filtering.around(transport(answer(tools=[3]))) as (incoming, _):
         await incoming.receive()
-        assert len(filtering.take_left_out()) == 1
-        assert filtering.take_left_out() == []
+        assert len(filtering.take_left_out()[0]) == 1
+        assert filtering.take_left_out() == ([], [])
         await incoming.aclose()
 
 
@@ -100,25 +99,36 @@ async def test_a_block_of_an_unknown_kind_is_named_in_its_place(version: str) ->
 
 
 @pytest.mark.parametrize(
-    ("result", "mended"),
+    ("version", "said", "seen_as"),
     [
-        ({"structuredContent": {"a": 1}}, {"structuredContent": {"a": 1}}),
+        (OLD, {"tools": None}, {"tools": []}),
+        (OLD, {"tools": {"good": GOOD}}, {"tools": [GOOD]}),
+        (OLD, {"content": None}, {"content": [], "isError": False}),
+        (OLD, {"other": None}, {"other": None}),
         (
-            {"structuredContent": {"a": 1}, "content": None, "isError": None},
-            {"structuredContent": {"a": 1}},
+            None,
+            {"protocolVersion": OLD, "capabilities": [], "serverInfo": SERVER},
+            {"protocolVersion": OLD, "capabilities": {}, "serverInfo": SERVER},
         ),
-        ({"structuredContent": [1]}, {"structuredContent": [1]}),
-        (
-            {"structuredContent": [1], "content": [{"type": "text", "text": "1"}]},
-            {"content": [{"type": "text", "text": "1"}]},
-        ),
-        ({"content": "words"}, {"content": "words"}),
-        ({"content": [], "isError": True}, {"isError": True}),
     ],
 )
-async def test_results_are_mended_where_it_is_clear_what_was_meant(
-    result: dict[str, Any], mended: dict[str, Any]
+async def test_results_are_mended(
+    version: str | None, said: dict[str, Any], seen_as: dict[str, Any]
 ) -> None:
-    messages, _ = await seen(OLD, answer(**result))
-    expected = {"content": [], "isError": False} | mended
-    assert messages[0].message.result == expected
+    messages, _ = await seen(version, answer(**said))
+    assert messages[0].message.result == seen_as
+
+
+async def test_what_was_wrong_is_told() -> None:
+    filtering = ToolFilter()
+    first = answer(protocolVersion=OLD, capabilities=None, serverInfo=SERVER)
+    said = transport(first, answer(tools=None), answer(tools=[], nextCursor=3))
+    async with filtering.around(said) as (incoming, _), incoming:
+        await incoming.receive()
+        filtering.version = OLD
+        assert [message async for message in incoming]
+    (fault,) = filtering.handshake_faults
+    assert fault.startswith("capabilities: ")
+    left_out, faults = filtering.take_left_out()
+    assert left_out == []
+    assert [fault.partition(":")[0] for fault in faults] == ["tools", "nextCursor"]

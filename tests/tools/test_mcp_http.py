@@ -101,7 +101,7 @@ async def test_bodies_have_a_limit(
     upstream: FakeUpstream, headers: dict[str, str], body: bytes, fault: str
 ) -> None:
     upstream.script(Reply(body=body, content_type="text/html", headers=headers))
-    client = await anyio.to_thread.run_sync(http_client, None)
+    client = await anyio.to_thread.run_sync(http_client, "s", None)
     async with client:
         with pytest.raises(httpx2.StreamError, match=fault):
             await client.get(upstream.base_url)

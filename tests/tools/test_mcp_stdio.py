@@ -295,8 +295,8 @@ async def test_tools_that_are_wrong_take_none_of_the_others_away(
     messages = tmp_path / "messages"
     told: list[tuple[str, str, str]] = []
 
-    def warning(event: str, *, server: str, tool: str, why: str) -> None:
-        assert event == "mcp_tool_left_out"
+    def warning(event: str, *, server: str, why: str, tool: str = "") -> None:
+        assert event == ("mcp_tool_left_out" if tool else "mcp_list_faulty")
         told.append((server, tool, why))
 
     monkeypatch.setattr(mcp.log, "warning", warning)
@@ -310,6 +310,7 @@ async def test_tools_that_are_wrong_take_none_of_the_others_away(
     assert {name for name, _, _ in told} == {"test"}
     enum = " valid under any of the schemas listed in the 'anyOf' keyword"
     assert [(tool, why) for _, tool, why in told] == [
+        ("", "nextCursor: it leads back; what comes after is left out"),
         ("no_schema", "inputSchema: field required"),
         ("no_object", "inputSchema.type: input should be 'object'"),
         ("#3", "name: field required"),
@@ -325,3 +326,10 @@ async def test_tools_that_are_wrong_take_none_of_the_others_away(
             + enum,
         ),
     ]
+
+
+async def test_messages_in_batches() -> None:
+    async with connected(command=(*RAW, "--batch")) as server:
+        assert await call(server, "echo", text="x") == "x"
+        with pytest.raises(NoAnswerError, match=r"\(No\.\)"):
+            await call(server, "refuse")

@@ -35,6 +35,7 @@ _FIRST_DELAY_SECONDS = 0.5
 _LONGEST_DELAY_SECONDS = 30.0
 _STEADY_SECONDS = 60.0
 _PAUSE_SECONDS = 0.1
+_MOST_REASON = 500
 
 log = structlog.get_logger(__name__)
 
@@ -99,7 +100,7 @@ class McpServer:
         self._connect = connect or _connect
         self._session: Session | None = None
         self._offer = Offer()
-        self._reported = frozenset[LeftOut]()
+        self._reported = frozenset[LeftOut | str]()
         self._was_listed = False
         self._news = anyio.Event()
 
@@ -206,8 +207,9 @@ class McpServer:
         self._news.set()
 
     async def _list(self, session: Session) -> None:
-        made = await offer(await session.tools(), self.settings)
-        self._report(made.left_out)
+        listing = await session.tools()
+        made = await offer(listing, self.settings)
+        self._report(listing.faults, made.left_out)
         if not self._was_listed or made.own_names != self._offer.own_names:
             log.info(
                 "mcp_tools",
@@ -217,11 +219,15 @@ class McpServer:
             )
         self._offer, self._was_listed = made, True
 
-    def _report(self, left_out: Sequence[LeftOut]) -> None:
-        """Logs what is left out, once for as long as it is."""
-        named = list(dict.fromkeys(left_out))[:MOST_REPORTED]
+    def _report(self, faults: Sequence[str], left_out: Sequence[LeftOut]) -> None:
+        """Logs what is wrong and what is left out, once for as long as it is."""
+        named = list(dict.fromkeys([*faults, *left_out]))[:MOST_REPORTED]
         for one in named:
-            if one not in self._reported:
+            if one in self._reported:
+                continue
+            if isinstance(one, str):
+                log.warning("mcp_list_faulty", server=self.settings.name, why=one)
+            else:
                 log.warning(
                     "mcp_tool_left_out",
                     server=self.settings.name,
@@ -251,7 +257,8 @@ def _reason(error: Exception) -> str:
         error = group.exceptions[0]
     if isinstance(error, _LostError):
         return str(error)
-    return f"{type(error).__name__}: {error}"
+    text = " ".join(f"{type(error).__name__}: {error}".split())
+    return text if len(text) <= _MOST_REASON else text[:_MOST_REASON] + "…"
 
 
 @asynccontextmanager

@@ -2,8 +2,8 @@
 
 The SDK takes a list of tools as a whole or not at all, and looks at members that
 nobody here reads. So what it gets to see is each tool with nothing but what is read,
-and without the tools that are wrong in that. Of a tool's result, a block of a kind
-that is not known is named in its place. This stands between a transport and the SDK.
+and without the tools that are wrong in that. What surrounds the tools, and results of
+other kinds, are for `mcp_mending`. This stands between a transport and the SDK.
 """
 
 from collections.abc import AsyncGenerator, Callable
@@ -14,14 +14,19 @@ from typing import Any, Protocol, Self, cast
 from mcp.client import Transport
 from mcp.shared.inbound import find_invalid_x_mcp_header
 from mcp.shared.message import SessionMessage
-from mcp.types import CallToolResult, JSONRPCResponse
+from mcp.types import JSONRPCResponse
 from mcp.types.methods import validate_server_result
 from mcp.types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import ValidationError
 
 from wsserver.tools.mcp_listing import LeftOut, shown
+from wsserver.tools.mcp_mending import (
+    complaint,
+    mend_handshake,
+    mend_list,
+    mend_output,
+)
 
-_MOST_KIND = 64
 _READ = ("name", "title", "description", "inputSchema")
 
 Incoming = SessionMessage | Exception
@@ -46,16 +51,24 @@ class ToolFilter:
     """Looks through the answers of one server.
 
     Attributes:
-        version: Of the protocol, once it was agreed on; until then nothing is done.
+        version: Of the protocol, once it was agreed on; until then only what is said
+            to agree on it is looked at.
+        handshake_faults: What was wrong with that.
     """
 
     def __init__(self) -> None:
         self.version: str | None = None
+        self.handshake_faults: list[str] = []
         self._left_out: list[LeftOut] = []
+        self._faults: list[str] = []
 
-    def take_left_out(self) -> list[LeftOut]:
-        """Returns what was taken out since the last time."""
-        taken, self._left_out = self._left_out, []
+    def take_left_out(self) -> tuple[list[LeftOut], list[str]]:
+        """Returns what was taken out of lists, and what was wrong with these.
+
+        Both since the last time.
+        """
+        taken = self._left_out, self._faults
+        self._left_out, self._faults = [], []
         return taken
 
     @asynccontextmanager
@@ -65,25 +78,30 @@ class ToolFilter:
             yield _Filtered(incoming, self._look), outgoing
 
     def _look(self, message: Incoming) -> None:
-        if self.version is None or isinstance(message, Exception):
+        if isinstance(message, Exception):
             return
         answer = message.message
         if isinstance(answer, JSONRPCResponse):
-            result = answer.result
-            # No other results that are read have members of these names.
-            match result:
-                case {"tools": [*tools]}:
-                    result["tools"] = self._sound(tools, result, self.version)
-                case {"content": _} | {"structuredContent": _}:
-                    _mend(result, self.version)
-                case _:
-                    pass
+            self._look_at(answer.result)
 
-    def _sound(
-        self, tools: list[Any], result: dict[str, Any], version: str
-    ) -> list[Any]:
+    def _look_at(self, result: dict[str, Any]) -> None:
+        # No other results that are read have members of these names.
+        match result, self.version:
+            case {"protocolVersion": _}, None:
+                self.handshake_faults = mend_handshake(result)
+            case _, None:
+                pass
+            case {"tools": _}, version:
+                self._faults += mend_list(result, version)
+                result["tools"] = self._sound(result, version)
+            case {"content": _} | {"structuredContent": _}, version:
+                mend_output(result, version)
+            case _:
+                pass
+
+    def _sound(self, result: dict[str, Any], version: str) -> list[Any]:
         kept: list[Any] = []
-        for position, tool in enumerate(tools):
+        for position, tool in enumerate(result["tools"]):
             if isinstance(tool, dict):
                 members = cast("dict[str, Any]", tool)
                 bare = {name: members[name] for name in _READ if name in members}
@@ -139,34 +157,6 @@ class _Filtered:
         return await self._stream.__aexit__(exc_type, exc_val, exc_tb)
 
 
-def _mend(result: dict[str, Any], version: str) -> None:
-    """Makes a tool's result what the SDK takes, where it is clear what was meant."""
-    content: Any = result.get("content")
-    if content is None:
-        result["content"] = []
-    if result.get("isError") is None:
-        result["isError"] = False
-    structured = result.get("structuredContent")
-    is_old = version not in MODERN_PROTOCOL_VERSIONS
-    if is_old and content and not isinstance(structured, dict):
-        # Older versions have objects there, and the content says the same.
-        result.pop("structuredContent", None)
-    if isinstance(content, list):
-        result["content"] = list(map(_shown, cast("list[Any]", content)))
-
-
-def _shown(block: Any) -> Any:
-    """Returns a block of a tool's result, or what stands for one that is not known."""
-    try:
-        CallToolResult.model_validate({"content": [block]}, by_name=False)
-    except ValidationError:
-        members = cast("dict[str, Any]", block) if isinstance(block, dict) else {}
-        kind = members.get("type")
-        name = kind[:_MOST_KIND] if isinstance(kind, str) else "something"
-        return {"type": "text", "text": f"[{name}: can't be shown]"}
-    return block
-
-
 def _tool_fault(result: dict[str, Any], version: str) -> str | None:
     """Says what is wrong with the one tool of a result; None if nothing is."""
     try:
@@ -175,9 +165,8 @@ def _tool_fault(result: dict[str, Any], version: str) -> str | None:
         for wrong in error.errors(include_url=False, include_input=False):
             match wrong["loc"]:
                 case ("tools", 0, *path):
-                    said = wrong["msg"][:1].lower() + wrong["msg"][1:]
                     where = ".".join(map(str, path))
-                    return f"{where}: {said}" if where else said
+                    return f"{where}: {complaint(wrong)}" if where else complaint(wrong)
                 case _:
                     pass  # It is wrong with any tool, which is for the SDK to say.
         return None

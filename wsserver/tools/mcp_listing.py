@@ -50,10 +50,13 @@ class Listing(Struct, frozen=True, kw_only=True):
     Attributes:
         tools: Those that can be read.
         left_out: Those that can't.
+        faults: What is wrong with the list itself, or with what the server said
+            before; each for whoever runs the server.
     """
 
     tools: Sequence[Listed]
     left_out: Sequence[LeftOut] = ()
+    faults: Sequence[str] = ()
 
 
 class Offer(Struct, frozen=True, kw_only=True):

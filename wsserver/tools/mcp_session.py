@@ -36,6 +36,8 @@ MOST_PAGES = 100
 
 _LISTEN_AGAIN_SECONDS = 5.0
 
+_LOST = (types.CONNECTION_CLOSED, types.REQUEST_TIMEOUT)
+
 
 class McpSession:
     """A connection to a server.
@@ -56,22 +58,38 @@ class McpSession:
         Raises:
             MCPError: The server refuses.
         """
+        faults = list(self._filter.handshake_faults)
         if self._client.server_capabilities.tools is None:
-            return Listing(tools=())
+            return Listing(tools=(), faults=faults)
         found: list[Listed] = []
         left_out: list[LeftOut] = []
         cursors: set[str | None] = set()
         cursor: str | None = None
         self._filter.take_left_out()
-        for _ in range(MOST_PAGES):
-            page = await self._client.list_tools(cursor=cursor)
-            found += map(_listed, page.tools)
-            left_out += self._filter.take_left_out()
+        while len(cursors) < MOST_PAGES:
             cursors.add(cursor)
-            cursor = page.next_cursor or None
-            if cursor in cursors:  # None, or it would go round in circles.
+            try:
+                page = await self._client.list_tools(cursor=cursor)
+            except (MCPError, ValidationError) as error:
+                if _is_lost(error, first=cursor is None):
+                    raise
+                faults.append(f"page {len(cursors)} is left out: {_said(error)}")
                 break
-        return Listing(tools=found, left_out=left_out)
+            found += map(_listed, page.tools)
+            wrong = self._filter.take_left_out()
+            left_out += wrong[0]
+            faults += wrong[1]
+            cursor = page.next_cursor or None
+            if cursor is None:
+                break
+            if cursor in cursors:
+                faults.append("nextCursor: it leads back; what comes after is left out")
+                break
+        else:
+            faults.append(
+                f"there are more than {MOST_PAGES} pages; the rest is left out"
+            )
+        return Listing(tools=found, left_out=left_out, faults=faults)
 
     async def call(
         self, name: str, arguments: dict[str, Any], progress: Callable[[], None]
@@ -98,11 +116,7 @@ class McpSession:
         except MCPError as error:
             raise NoAnswerError(error.message) from error
         except ValidationError as error:
-            first = error.errors(include_url=False, include_input=False)[0]
-            where = ".".join(map(str, first["loc"]))
-            raise NoAnswerError(
-                f"what it said is not valid: {where}: {first['msg']}"
-            ) from error
+            raise NoAnswerError(_said(error)) from error
         except (RuntimeError, ValueError) as error:
             raise NoAnswerError(f"what it said is not valid: {error}") from error
         if result.is_error:
@@ -135,7 +149,9 @@ async def connect(settings: McpSettings, news: News) -> AsyncGenerator[McpSessio
         if settings.url is None:
             transport = stdio_transport(settings, on_end)
         else:
-            http = await anyio.to_thread.run_sync(http_client, settings.token)
+            http = await anyio.to_thread.run_sync(
+                http_client, settings.name, settings.token
+            )
             await stack.enter_async_context(http)
             transport = http_transport(settings.url, http)
         filtering = ToolFilter()
@@ -173,6 +189,20 @@ async def _listen(client: Client, news: News) -> None:
         except (MCPError, SubscriptionLost):
             news()
         await anyio.sleep(_LISTEN_AGAIN_SECONDS)
+
+
+def _is_lost(error: MCPError | ValidationError, *, first: bool) -> bool:
+    """Whether a page was not answered, or all pages are refused."""
+    return isinstance(error, MCPError) and (first or error.code in _LOST)
+
+
+def _said(error: MCPError | ValidationError) -> str:
+    """Says what is wrong with an answer, without what it was."""
+    if isinstance(error, MCPError):
+        return error.message
+    first = error.errors(include_url=False, include_input=False)[0]
+    where = ".".join(map(str, first["loc"]))
+    return f"what it said is not valid: {where}: {first['msg']}"
 
 
 def _listed(tool: types.Tool) -> Listed:

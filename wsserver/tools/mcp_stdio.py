@@ -21,7 +21,7 @@ from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStre
 from mcp.client.stdio import get_default_environment
 from mcp.shared.message import SessionMessage
 
-from wsserver.tools.mcp_message import read_message
+from wsserver.tools.mcp_message import MessageReader
 from wsserver.tools.mcp_settings import McpSettings
 
 MOST_MESSAGE_BYTES = 4 * 2**20
@@ -109,12 +109,12 @@ async def _read(
     on_end: Callable[[], None],
 ) -> None:
     lines = BufferedByteReceiveStream(stream)
+    reader = MessageReader(name)
     try:
         async with said:
             while True:
                 line = await lines.receive_until(b"\n", MOST_MESSAGE_BYTES)
-                message = read_message(line, name)
-                if message is not None:
+                for message in reader.read(line):
                     await said.send(SessionMessage(message))
     except anyio.DelimiterNotFound:
         log.warning("mcp_message_too_long", server=name, bytes=MOST_MESSAGE_BYTES)
