@@ -4,6 +4,7 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
+from typing import Any
 
 import anyio
 import pytest
@@ -196,7 +197,10 @@ async def test_retry_after() -> None:
         (Reply(status=502, body=b"<html><title>Bad Gateway</title>"), "Bad Gateway"),
         (Reply(status=500, body=b"plain words"), "plain words"),
         (Reply(status=500, body=b""), "HTTP status 500"),
-        (Reply(status=500, body=b'{"error":', end="abort"), '{"error":'),
+        (
+            Reply(status=500, body=b'{"error":', end="abort"),
+            "HTTP status 500; its explanation was cut off.",
+        ),
         (Reply(status=500, body=b"\xff"), "\ufffd"),
         (Reply(status=500, body=b"\x89PNG\r\n\x1a\n\0\0"), "HTTP status 500"),
         (
@@ -208,6 +212,24 @@ async def test_retry_after() -> None:
 async def test_error_bodies(reply: Reply, message: str) -> None:
     async with rig() as it:
         assert (await it.refusal(reply)).message == message
+
+
+@pytest.mark.parametrize("end", ["clean", "abort", "reset", "stall"])
+@pytest.mark.parametrize("rest", [b"", b' {"' * 4_000_000], ids=["cut", "10 MB"])
+async def test_a_refusal_that_is_cut_off_shows_no_json_and_no_key(
+    end: Any, rest: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(upstream_http, "_FINAL_BODY_SECONDS", 0.2)
+    body = b'{"error": {"code": "invalid_api_key", "message": "Wrong key: sk-0123'
+    async with rig(api_key="sk-0123456789") as it:
+        reply = Reply(status=401, body=body + rest, write_bytes=1 << 16, end=end)
+        failure = await it.refusal(reply)
+    after = "HTTP status 401; its explanation was cut off, after: Wrong key: "
+    assert failure.code == "upstream_auth"
+    assert failure.upstream_code == "invalid_api_key"
+    assert failure.message.startswith(after)
+    if not rest:
+        assert failure.message == f"{after}***"
 
 
 async def test_an_error_body_is_read_within_bounds() -> None:

@@ -26,6 +26,25 @@ def read_json(data: bytes) -> object:
         raise ValueError("nested too deeply") from error
 
 
+def read_first_json(text: str) -> object:
+    """Returns the JSON object or array at the beginning of `text`.
+
+    Raises:
+        ValueError: There is none, or it is nested too deeply.
+    """
+    if not text.startswith(("{", "[")):
+        raise ValueError("no object and no array")
+    try:
+        return json.JSONDecoder(strict=False, parse_int=_int).raw_decode(text)[0]
+    except RecursionError as error:
+        raise ValueError("nested too deeply") from error
+
+
+def encoding_of(data: bytes) -> str:
+    """Returns in which form of Unicode JSON is written, by how it begins."""
+    return json.detect_encoding(data)
+
+
 def write_json(value: object) -> str:
     """Returns the JSON text of what `read_json` returned.
 

@@ -10,8 +10,9 @@ import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
+from html import unescape
 from math import isfinite
-from typing import Final
+from typing import Final, Literal
 
 from msgspec.structs import replace
 
@@ -33,7 +34,8 @@ _TOO_LONG: Final = re.compile(
     """,
     re.VERBOSE | re.IGNORECASE,
 )
-_TITLE: Final = re.compile(r"<title[^>]*>([^<]*)</title>", re.IGNORECASE)
+_MARKUP: Final = re.compile(r"\s*<|[^<]{0,200}<(?:html|head|body)\b", re.IGNORECASE)
+_TITLE: Final = re.compile(r"<(?:title|message)\b[^>]*>([^<]*)<", re.IGNORECASE)
 _TOO_LONG_WORDS: Final = frozenset(
     {"context_length_exceeded", "exceed_context_size_error", "request_too_large"}
 )
@@ -46,6 +48,11 @@ _FILTERED_WORDS: Final = frozenset(
     }
 )
 _QUOTA_WORDS: Final = frozenset({"insufficient_quota"})
+
+_LEAST_OF_KEY: Final = 4
+
+Flaw = Literal["was cut off", "can't be read"]
+"""What can be wrong with what an upstream explains."""
 
 # (code on the wire, whether the same request may succeed later)
 _BY_STATUS: Final = {
@@ -80,7 +87,11 @@ _LONGEST_WAIT_SECONDS = 86_400.0
 
 
 def failure_from_status(
-    status: int, payload: object, retry_after_seconds: float | None = None
+    status: int,
+    payload: object,
+    retry_after_seconds: float | None = None,
+    *,
+    flaw: Flaw | None = None,
 ) -> Failure:
     """Returns what an HTTP answer that is no 2xx means.
 
@@ -88,10 +99,13 @@ def failure_from_status(
         status: The HTTP status.
         payload: The body as parsed JSON, as text where it is none, or None.
         retry_after_seconds: As `read_retry_after` says.
+        flaw: What is wrong with the body; the payload is not all that it was to say.
     """
-    return _failure(
-        status, _read(payload), f"HTTP status {status}", retry_after_seconds
-    )
+    report = _read(payload, plain=flaw is not None)
+    otherwise = f"HTTP status {status}"
+    if flaw is not None:
+        report = replace(report, message=_flawed(report, otherwise, flaw))
+    return _failure(status, report, otherwise, retry_after_seconds)
 
 
 def failure_from_payload(payload: object, otherwise: str) -> Failure:
@@ -107,10 +121,18 @@ def failure_from_payload(payload: object, otherwise: str) -> Failure:
 
 
 def without_key(failure: Failure, key: str | None) -> Failure:
-    """Takes the key out of a message, should an upstream quote it."""
-    if not key or key not in failure.message:
+    """Takes the key out of a message, should an upstream quote it.
+
+    Also the beginning of the key at the end of a message, which may have been cut.
+    """
+    if not key:
         return failure
-    return replace(failure, message=failure.message.replace(key, "***"))
+    message = failure.message.replace(key, "***")
+    for length in range(len(key) - 1, _LEAST_OF_KEY - 1, -1):
+        if message.endswith(key[:length]):
+            message = message[:-length] + "***"
+            break
+    return replace(failure, message=message)
 
 
 def read_retry_after(headers: Mapping[str, str], now: datetime) -> float | None:
@@ -174,19 +196,27 @@ def _status_of(words: set[str]) -> int | None:
     return None
 
 
-def _read(payload: object) -> Report:
+def _read(payload: object, *, plain: bool = False) -> Report:
     if isinstance(payload, str):
         payload = _without_markup(payload)
-    report = read_report(payload)
+    report = read_report(payload, plain=plain)
     return replace(report, message=_bounded(report.message))
 
 
+def _flawed(report: Report, status: str, flaw: Flaw) -> str:
+    """Says what is known; what was cut, perhaps in mid-word, stands last."""
+    if report.message and report.message[0] not in "{[":
+        return f"{status}; its explanation {flaw}, after: {report.message}"
+    code = report.code or report.kind
+    return f"{status}{code and f' ({code})'}; its explanation {flaw}."
+
+
 def _without_markup(text: str) -> str:
-    """Leaves of an HTML page, such as a proxy's, its title."""
-    if not text.lstrip().startswith("<"):
+    """Leaves of a page, such as a proxy's, its title; of XML its message."""
+    if not _MARKUP.match(text):
         return text
     title = _TITLE.search(text)
-    return title[1] if title else ""
+    return " ".join(unescape(title[1]).split()) if title else ""
 
 
 def _bounded(message: str) -> str:

@@ -69,8 +69,13 @@ def says_fine(members: Mapping[str, Any]) -> bool:
     return bool(said) and all(map(_is_fine, said))
 
 
-def read_report(payload: object) -> Report:
-    """Returns what a payload says: in `error`, beside it, or in vendors' own."""
+def read_report(payload: object, *, plain: bool = False) -> Report:
+    """Returns what a payload says: in `error`, beside it, or in vendors' own.
+
+    Args:
+        payload: Parsed JSON, or text.
+        plain: Whether the message may be words only, and no JSON.
+    """
     if is_array(payload) and payload:
         payload = payload[0]
     if not is_object(payload):
@@ -79,7 +84,7 @@ def read_report(payload: object) -> Report:
     inner = _inner(outer)
     beside = {} if inner is outer else {**outer, "error": None}
     texts = (
-        _text(source.get(name))
+        (_words if plain else _text)(source.get(name))
         for name in _MESSAGE_MEMBERS
         for source in (inner, beside)
     )
@@ -156,6 +161,15 @@ def _text(value: object) -> str:
         return write_json(value)
     except ValueError:
         return ""
+
+
+def _words(value: object) -> str:
+    """Returns the first words in a value."""
+    if is_array(value) and value:
+        value = value[0]
+    if is_object(value):
+        value = next(filter(None, map(value.get, _MESSAGE_MEMBERS)), None)
+    return value if isinstance(value, str) else ""
 
 
 def _http_status(value: object) -> int | None:

@@ -10,7 +10,6 @@ Importing this module is slow (httpx2, TLS): `openai_chat` does it late and in a
 thread.
 """
 
-import re
 import socket
 import ssl
 from collections.abc import AsyncIterator
@@ -21,8 +20,8 @@ import anyio
 import httpx2
 
 from wsserver.engine.model import Failure, UpstreamError
-from wsserver.providers.exact_json import read_json
 from wsserver.providers.failures import failure_from_status, read_retry_after
+from wsserver.providers.refusals import Refusal, read_refusal
 from wsserver.providers.unpacking import ENCODINGS, Unpacker
 from wsserver.providers.upstream_connection import Answer, Sink, UpstreamConnection
 from wsserver.providers.upstream_pool import ProxyRefusedError, UpstreamPool
@@ -35,9 +34,6 @@ _FINAL_BODY_SECONDS: Final = 5.0
 _RETRIED_BODY_SECONDS: Final = 0.5
 
 _KNOWN_ENCODINGS: Final = ENCODINGS | {b"", b"identity"}
-
-# What pictures and the like have, and text has not.
-_NO_TEXT: Final = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f]")
 
 _EXTENSION: Final = "wsserver.body"
 
@@ -211,21 +207,16 @@ async def _refusal_of(answer: Answer, body: UpstreamBody) -> Failure:
         except OSError:
             pass  # What came of it is enough.
     packed = _encoding(answer) not in _KNOWN_ENCODINGS
-    payload = None if packed else _words(bytes(content[:_MAX_ERROR_BYTES]))
+    start = bytes(content[:_MAX_ERROR_BYTES])
+    said = Refusal() if packed else read_refusal(start, body.content_type)
     headers = {
         name.decode("latin-1").lower(): value.decode("latin-1")
         for name, value in answer.headers
     }
     retry_after_seconds = read_retry_after(headers, datetime.now(UTC))
-    return failure_from_status(answer.status, payload, retry_after_seconds)
-
-
-def _words(content: bytes) -> object:
-    """Returns what an error's body says, as JSON or as text; None for no words."""
-    try:
-        return read_json(content)
-    except ValueError:
-        return None if _NO_TEXT.search(content) else content.decode("utf-8", "replace")
+    return failure_from_status(
+        answer.status, said.payload, retry_after_seconds, flaw=said.flaw
+    )
 
 
 def _failure_of(error: Exception, *, connecting: bool) -> Failure:
