@@ -73,13 +73,19 @@ class Reply(Control, frozen=True, kw_only=True, omit_defaults=True, tag="reply")
 
 
 class ErrorFrame(Control, frozen=True, kw_only=True, omit_defaults=True, tag="error"):
-    """A fault that belongs to no command; has no `conversation`."""
+    """A fault that belongs to no command; has no `conversation`.
+
+    Attributes:
+        gone: The conversation that somebody deleted, which is open here no more; no
+            other fault has it.
+    """
 
     code: str
     message: str
     retryable: bool
     retry_after_ms: Ms | None = None
     param: str | None = None
+    gone: Id | None = None
 
 
 class Pong(Control, frozen=True, kw_only=True, omit_defaults=True, tag="pong"):

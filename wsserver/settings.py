@@ -242,7 +242,11 @@ class Settings(Struct, frozen=True, kw_only=True):
         Meta(description="For a turn, but for the time that it waits for tools."),
     ] = 600.0
     tool_timeout_seconds: Annotated[
-        Seconds, Meta(description="For a tool that names no timeout.")
+        Seconds,
+        Meta(
+            description="For a tool that names no timeout, from the model's call on, also"
+            " while no client is there to run it."
+        ),
     ] = 120.0
     detach_grace_seconds: Annotated[
         SecondsOrZero,

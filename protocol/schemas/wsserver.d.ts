@@ -657,6 +657,8 @@ export interface ErrorFrame {
   retryable: boolean;
   retry_after_ms?: number;
   param?: string;
+  /** The conversation that somebody deleted, which is open here no more; no other fault has it. */
+  gone?: string;
   conversation?: undefined;
 }
 

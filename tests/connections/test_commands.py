@@ -357,6 +357,8 @@ async def test_delete_tells_the_others_and_only_them() -> None:
             told = await other.frame("error")
             assert told["code"] == "conversation_not_found"
             assert "c" in told["message"]
+            assert told["gone"] == "c"
+            assert "conversation" not in told, "it would look like an event"
             await settle()
             assert not client.wire.frames
             reply = await other.ask("send", conversation="c", content="hi")

@@ -122,6 +122,18 @@ async def test_a_call_that_nobody_can_run_waits_for_one_who_comes() -> None:
         assert 19_000 < second.requests[0].deadline_ms <= 20_000
 
 
+async def test_a_first_request_that_is_late_has_what_is_left_until_progress() -> None:
+    async with talking(ONE, says("ok"), tools=TOOLS) as talk:
+        turn = await asked(talk)
+        await anyio.sleep(119.0)
+        late = talk.join("c2", "weather")
+        assert took(late) == [f"call_{turn}.0"]
+        assert 0 < late.requests[0].deadline_ms <= 1000
+        talk.conversation.tool_progress(f"call_{turn}.0")
+        await anyio.sleep(119.0)
+        assert talk.result(f"call_{turn}.0") == "accepted"
+
+
 async def test_a_redelivery_leaves_half_a_minute() -> None:
     async with talking(ONE, says("ok"), tools=TOOLS, handles=("weather",)) as talk:
         turn = await asked(talk)

@@ -57,8 +57,14 @@ def command_id(frame: ClientFrame) -> str | None:
     return frame.id if isinstance(frame, Command) else None
 
 
-def error_frame(body: ErrorBody, re: str | None) -> bytes:
-    """Returns the reply to the command `re`, else an `error` frame."""
+def error_frame(body: ErrorBody, re: str | None, *, gone: str | None = None) -> bytes:
+    """Returns the reply to the command `re`, else an `error` frame.
+
+    Args:
+        body: What went wrong.
+        re: The id of the command; None for a fault that belongs to none.
+        gone: The conversation that was deleted, if that is the fault.
+    """
     if re is not None:
         return encode(Reply(re=re, ok=False, error=body))
     return encode(
@@ -68,6 +74,7 @@ def error_frame(body: ErrorBody, re: str | None) -> bytes:
             retryable=body.retryable,
             retry_after_ms=body.retry_after_ms,
             param=body.param,
+            gone=gone,
         )
     )
 

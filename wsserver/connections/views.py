@@ -206,4 +206,4 @@ class Views:
         gone = refusal(
             "conversation_not_found", f"The conversation {conversation} was deleted."
         )
-        self._writer.push(error_frame(gone.body, None))
+        self._writer.push(error_frame(gone.body, None, gone=conversation))
