@@ -228,7 +228,8 @@ class Client:
         before = self._machine.token
         try:
             token = await fresh_token(new_token)
-            if token != before:
+            # Those of a connection that began meanwhile are newer.
+            if token != before and self._machine.token == before:
                 await self.refresh(token)
         except (CommandError, NoTokenError):
             return  # The server ends the connection, and the next one gets a new token.

@@ -13,7 +13,7 @@ after commands, send `data_to_send` and handle `events`.
 """
 
 from collections.abc import Callable
-from typing import assert_never
+from typing import Literal, assert_never
 
 from protocol.backoff import Backoff
 from protocol.client_commands import AnyCommand, Commands
@@ -106,8 +106,10 @@ class ClientProtocol(Commands):
             self._output,
             new_id=self._new_id,
             new_epoch=self._tools.forget,
+            deletes=self._outbox.deletes,
             backoff=Backoff(random=random),
         )
+        self._overtaken: list[Command] = []
         self._last_fault: ErrorFrame | None = None
 
     @property
@@ -145,6 +147,8 @@ class ClientProtocol(Commands):
         self._link.connected(now)
         self._output.frame_bytes = None
         self._last_fault = None
+        # Credentials older than those of this `hello`.
+        self._overtaken = [held for held in self._outbox if isinstance(held, Refresh)]
         self._output.write(
             Hello(protocol=VERSION, token=self.token, client=self._client)
         )
@@ -160,6 +164,7 @@ class ClientProtocol(Commands):
         if self.phase not in {"greeting", "online"}:
             raise ClientStateError(f"nothing can arrive while {self.phase}.")
         self._link.heard(now)
+        self._advance(now)
         try:
             frame = decode_server_frame(data)
         except FrameError as fault:
@@ -185,9 +190,9 @@ class ClientProtocol(Commands):
         retry_in_seconds = self._link.lost(code, now)
         self._output.take_frames()
         self._subscriptions.offline()
-        for command, _ in self._outbox:
+        for command in self._outbox:
             if isinstance(command, Close):
-                self._settle(_closed(command))
+                self._settle(_done(command, "closed"))
         if retry_in_seconds is not None:
             self._output.emit(
                 Disconnected(code=code, retry_in_seconds=retry_in_seconds)
@@ -201,7 +206,9 @@ class ClientProtocol(Commands):
         times = (
             self._link.next_timer(),
             self._subscriptions.next_timer(),
-            self._outbox.next_timer() if self.phase == "online" else None,
+            self._outbox.next_timer(self._output.pace.room_at())
+            if self.phase == "online"
+            else None,
         )
         return min((at for at in times if at is not None), default=None)
 
@@ -217,8 +224,9 @@ class ClientProtocol(Commands):
                     self._output.emit(DropConnection(why=due))
                 case _:
                     assert_never(due)
+        self._advance(now)
         self._subscriptions.timer(now)
-        self._send_late(now)
+        self._send_due()
 
     def data_to_send(self) -> list[bytes]:
         """Takes the text messages that are to be sent, in order."""
@@ -235,7 +243,7 @@ class ClientProtocol(Commands):
         if isinstance(command, Open):
             self._subscriptions.want(command)
             return command
-        may_go = self._outbox.hold(command, frame)
+        self._outbox.hold(command, frame)
         match command:
             case Close():
                 self._subscriptions.drop(command.conversation)
@@ -250,28 +258,32 @@ class ClientProtocol(Commands):
             case _:
                 pass
         if self.phase == "online":
-            if may_go:
-                self._transmit(command, frame)
+            self._send_due()
         elif isinstance(command, Close):
-            self._settle(_closed(command))
+            self._settle(_done(command, "closed"))
         return command
 
-    def _transmit(self, command: Command, frame: bytes) -> None:
-        error = self._output.write_encoded(frame)
-        if error is not None:
-            self._settle(Reply(re=command.id, ok=False, error=error))
+    def _advance(self, now: float) -> None:
+        self._outbox.advance(now)
+        self._output.pace.advance(now)
 
-    def _send_late(self, now: float) -> None:
-        """Sends the next of what came too fast for the server."""
-        while self.phase == "online" and (late := self._outbox.due(now)) is not None:
-            command, frame = late
+    def _send_due(self) -> None:
+        """Sends the commands that may go now."""
+        pace = self._output.pace
+        while self.phase == "online":
+            due = self._outbox.due(has_room=pace.has_room())
+            if due is None:
+                return
+            command, frame = due
             if isinstance(command, Close) and self._subscriptions.wanted(
                 command.conversation
             ):
                 # What was opened again meanwhile would end with it.
-                self._settle(_closed(command))
-            else:
-                self._transmit(command, frame)
+                self._settle(_done(command, "closed"))
+                continue
+            error = self._output.write_encoded(frame)
+            if error is not None:
+                self._settle(Reply(re=command.id, ok=False, error=error))
 
     def _settle(self, reply: Reply) -> None:
         command = self._outbox.settle(reply.re)
@@ -280,6 +292,8 @@ class ClientProtocol(Commands):
         if isinstance(command, ToolResult):
             self._tool_replied(command, reply)
         self._output.emit(Replied(command=command, reply=reply))
+        if isinstance(command, Delete):
+            self._subscriptions.deleted(command.conversation)
 
     def _tool_replied(self, command: ToolResult, reply: Reply) -> None:
         conversation, call = command.conversation, command.call
@@ -335,11 +349,13 @@ class ClientProtocol(Commands):
         resumed = self.welcome is not None
         self.welcome = welcome
         self._output.frame_bytes = welcome.limits.frame_bytes
+        self._output.pace.announced(welcome.limits, now)
         self._output.emit(Connected(welcome=welcome, resumed=resumed))
+        for command in self._overtaken:
+            self._settle(_done(command, "refreshed"))
         self._subscriptions.online()
         self._outbox.new_connection()
-        for command, frame in self._outbox:
-            self._transmit(command, frame)
+        self._send_due()
 
     def _replied(self, reply: Reply, now: float) -> None:
         if self._subscriptions.verdict(reply, now):
@@ -352,7 +368,7 @@ class ClientProtocol(Commands):
                 self._outbox.too_fast(reply.re, wait_seconds, now)
             case _:
                 self._settle(reply)
-                self._send_late(now)
+                self._send_due()
 
     def _asked(self, request: ToolRequest) -> None:
         if not self._subscriptions.wanted(request.conversation):
@@ -365,8 +381,9 @@ class ClientProtocol(Commands):
             self._output.write_encoded(answer)
 
 
-def _closed(command: Close) -> Reply:
-    return Reply(re=command.id, ok=True, outcome="closed")
+def _done(command: Command, outcome: Literal["closed", "refreshed"]) -> Reply:
+    """What the server would have said to a command that need not be sent."""
+    return Reply(re=command.id, ok=True, outcome=outcome)
 
 
 def _as_frame(fault: FrameError) -> ErrorFrame:

@@ -4,8 +4,9 @@ Frames for the wire and events for the application, until the driver takes them.
 """
 
 from protocol.client_events import ClientEvent
+from protocol.client_pace import ACK_COST, Pace
 from protocol.codec import encode
-from protocol.commands import Frame
+from protocol.commands import Ack, Frame
 from protocol.content import ErrorBody
 
 
@@ -16,18 +17,21 @@ class Output:
         frame_bytes: The longest frame the server takes; None before it said so.
             A longer one is never written: it would end the connection, and
             again whenever it is sent again.
+        pace: Told of every frame that is written.
     """
 
     def __init__(self) -> None:
         self.frame_bytes: int | None = None
+        self.pace = Pace()
         self._frames: list[bytes] = []
         self._events: list[ClientEvent] = []
 
     def write(self, frame: Frame) -> ErrorBody | None:
         """Encodes a frame and puts it at the end of what is sent."""
-        return self.write_encoded(encode(frame))
+        cost = ACK_COST if isinstance(frame, Ack) else 1.0
+        return self.write_encoded(encode(frame), cost)
 
-    def write_encoded(self, frame: bytes) -> ErrorBody | None:
+    def write_encoded(self, frame: bytes, cost: float = 1.0) -> ErrorBody | None:
         """Puts a frame at the end of what is sent, or says why it can't be."""
         if self.frame_bytes is not None and len(frame) > self.frame_bytes:
             return ErrorBody(
@@ -37,6 +41,7 @@ class Output:
                 retryable=False,
             )
         self._frames.append(frame)
+        self.pace.spend(cost)
         return None
 
     def emit(self, event: ClientEvent) -> None:

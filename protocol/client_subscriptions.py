@@ -34,6 +34,7 @@ class Subscriptions:
         *,
         new_id: Callable[[], str],
         new_epoch: Callable[[str], None],
+        deletes: Callable[[str], bool],
         backoff: Backoff,
     ) -> None:
         """Starts with none.
@@ -42,11 +43,14 @@ class Subscriptions:
             output: Where frames and events go.
             new_id: Makes the id of an open that nobody asked for.
             new_epoch: Told of a conversation whose old calls and numbers are void.
+            deletes: Whether a `delete` of a conversation was not replied to: what is
+                opened meanwhile is the next one of that name.
             backoff: Waits before what the server could not open is tried again.
         """
         self._output = output
         self._new_id = new_id
         self._new_epoch = new_epoch
+        self._deletes = deletes
         self._backoff = backoff
         self._online = False
         self._by_conversation: dict[str, Subscription] = {}
@@ -78,6 +82,12 @@ class Subscriptions:
         if subscription is not None and subscription.requests:
             self._give_up(subscription, _LET_GO)
         self._by_conversation.pop(conversation, None)
+
+    def deleted(self, conversation: str) -> None:
+        """A `delete` was replied to: opens what was to be opened after it."""
+        subscription = self._by_conversation.get(conversation)
+        if subscription is not None and not subscription.attached:
+            self._attach(subscription)
 
     def take(self, event: LogEvent) -> bool:
         """Says whether an event is the next one; opens again where one is missing."""
@@ -151,7 +161,7 @@ class Subscriptions:
                 self._attach(subscription)
 
     def _attach(self, subscription: Subscription) -> None:
-        if not self._online:
+        if not self._online or self._deletes(subscription.conversation):
             return
         opening = subscription.opening(self._new_id())
         error = self._output.write(opening)

@@ -147,6 +147,8 @@ export class Answer {
 /** The answers that have not ended, by the ids of their sends. */
 export class Answers {
   #open = new Map();
+  /** By turn, those that it answers: the message it began with, and what steers it. */
+  #following = new WeakMap();
 
   add(answer) {
     this.#open.set(answer.id, answer);
@@ -159,8 +161,11 @@ export class Answers {
     if (answer) this.#look(answer);
   }
 
-  changed(conversation) {
-    for (const answer of this.#of(conversation)) this.#look(answer);
+  /** An event was applied: only answers that it may concern are looked at. */
+  event({ fold }, { type, id, message, turn }) {
+    if (type === "message") this.#look(this.#open.get(id));
+    if (type === "start") this.#look(this.#open.get(fold.messages.get(message)?.id));
+    for (const answer of this.#following.get(fold.turns.get(turn)) ?? []) this.#look(answer);
   }
 
   reset(conversation, reason) {
@@ -187,6 +192,14 @@ export class Answers {
   }
 
   #look(answer) {
+    if (!answer) return;
     if (!answer.changed()) this.#open.delete(answer.id);
+    else if (answer.turn) this.#follow(answer);
+  }
+
+  #follow(answer) {
+    const others = this.#following.get(answer.turn);
+    if (others) others.add(answer);
+    else this.#following.set(answer.turn, new Set([answer]));
   }
 }

@@ -240,12 +240,17 @@ export class ChatClient {
 }
 
 export interface Keeper {
-  load(): object[];
-  save(frames: object[]): void;
+  /** All that are kept, in the order they were given. */
+  load(): Send[];
+  add(send: Send): void;
+  /** Void where none of this id is kept. */
+  remove(id: string): void;
 }
 
 /** Keeps sends in a storage, so that they outlive a reload under the same ids. */
-export function keptIn(storage: Pick<Storage, "getItem" | "setItem">, key?: string): Keeper;
+export function keptIn(
+  storage: Pick<Storage, "getItem" | "setItem" | "removeItem" | "key" | "length">, key?: string,
+): Keeper;
 
 export interface Switches {
   /** Each frame arrives so much later. */

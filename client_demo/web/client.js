@@ -48,7 +48,7 @@ export class ChatClient {
     tools = {},
     windowBytes,
     maxDelayMs,
-    keep = { load: () => [], save() {} },
+    keep = { load: () => [], add() {}, remove() {} },
     newId = randomId,
     random = Math.random,
     clock = SYSTEM_CLOCK,
@@ -231,7 +231,8 @@ export class ChatClient {
 
   #events() {
     return {
-      change: (conversation) => this.#changed(conversation),
+      change: (conversation) => this.#handlers.change?.(conversation),
+      event: (conversation, event) => this.#answers.event(conversation, event),
       status: (status) => this.#statusChanged(status),
       reply: (command, reply) => this.#replied(command, reply),
       tool: (request) => this.#runner.run(request),
@@ -255,18 +256,11 @@ export class ChatClient {
     const answer = new Answer(this.conversations.get(conversation), id, (options) => this.interrupt(conversation, options));
     this.#answers.add(answer);
     this.#engine.command(frame);
-    if (this.#engine.held.some((held) => held.id === id)) this.#showSend(frame, null);
-    this.#saveSends();
+    if (this.#engine.holds(id)) {
+      this.#keep.add(frame);
+      this.#showSend(frame, null);
+    }
     return answer;
-  }
-
-  #saveSends() {
-    this.#keep.save(this.#engine.held.filter(({ type }) => type === "send"));
-  }
-
-  #changed(conversation) {
-    this.#answers.changed(conversation.id);
-    this.#handlers.change?.(conversation);
   }
 
   #statusChanged(status) {
@@ -311,7 +305,7 @@ export class ChatClient {
   }
 
   #sendReplied(frame, reply) {
-    this.#saveSends();
+    this.#keep.remove(frame.id);
     if (!reply.ok) this.#showSend(frame, reply.error);
     this.#answers.replied(frame.id, reply);
   }

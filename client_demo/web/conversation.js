@@ -35,8 +35,7 @@ export class Conversation {
 
   /** What a send is in the log, or undefined while it is not there. */
   messageOf(send) {
-    for (const message of this.fold.messages.values()) if (message.id === send) return message;
-    return undefined;
+    return this.fold.messageOf(send);
   }
 
   turnAnswering({ turn, steers }) {

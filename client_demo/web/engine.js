@@ -11,17 +11,21 @@ import { Session } from "./session.js";
 export class Engine {
   #credentials;
   #token = null;
+  /** The last attempt that asked for credentials; what an older one gets is outdated. */
+  #asking = null;
   #clock;
   #on;
   #session;
   #link;
   #timers;
   #reopening;
+  /** When the session is to be told of the time; null for never. */
+  #armed = null;
   #waiters = new Map();
 
   /**
    * @param {object} options those of `ChatClient`
-   * @param {object} on `change(conversation)`, `status(status)`,
+   * @param {object} on `change(conversation)`, `event(conversation, event)` once it was applied, `status(status)`,
    *   `reply(command, reply)`, `tool(request)`, `toolOver(why, which)`,
    *   `expiring(inMs)`, `reset(conversation, reason)`, `caughtUp(conversation)`,
    *   `lost(conversation, error)`
@@ -44,9 +48,9 @@ export class Engine {
     return this.#link;
   }
 
-  /** Commands that were not replied to, in order. */
-  get held() {
-    return this.#session.held;
+  /** Whether a command has no reply yet. */
+  holds(id) {
+    return this.#session.holds(id);
   }
 
   open(id, wanted) {
@@ -85,7 +89,9 @@ export class Engine {
     const before = this.#token;
     try {
       const token = await this.#credentials();
-      if (token !== null && token !== before) this.command({ type: "refresh", token });
+      // Those of a connection that began meanwhile are newer.
+      const isNews = token !== null && token !== before && this.#token === before;
+      if (isNews) this.command({ type: "refresh", token });
     } catch {
       // The server ends the connection, and the next one asks again.
     }
@@ -126,11 +132,12 @@ export class Engine {
         this.#flush();
       },
       frame: (text) => {
-        this.#session.receive(text);
+        this.#session.receive(text, this.#clock.now());
         this.#flush();
       },
       gone: () => {
         this.#timers.clear();
+        this.#armed = null;
         this.#session.disconnected();
         this.#flush();
       },
@@ -144,10 +151,14 @@ export class Engine {
 
   /** Gets what the next `hello` says; a promise where that takes time. */
   #authenticate() {
+    const asking = (this.#asking = {});
+    const take = (token) => {
+      if (this.#asking === asking) this.#token = token;
+    };
     try {
       const token = typeof this.#credentials === "function" ? this.#credentials() : this.#credentials;
-      if (token instanceof Promise) return token.then((later) => (this.#token = later)).catch((fault) => this.#noToken(fault));
-      this.#token = token;
+      if (token instanceof Promise) return token.then(take).catch((fault) => this.#noToken(fault));
+      take(token);
       return undefined;
     } catch (fault) {
       return this.#noToken(fault);
@@ -164,6 +175,18 @@ export class Engine {
   #flush() {
     for (const notice of this.#session.notices()) this.#handle(notice);
     this.#link.send(this.#session.framesToSend());
+    this.#arm();
+  }
+
+  #arm() {
+    const due = this.#session.nextTimer();
+    if (due === null || due === this.#armed) return;
+    this.#armed = due;
+    this.#timers.set("outbox", due - this.#clock.now(), () => {
+      this.#armed = null;
+      this.#session.advance(this.#clock.now());
+      this.#flush();
+    });
   }
 
   #handle(notice) {
@@ -196,12 +219,6 @@ export class Engine {
       case "reply":
         this.#replied(notice);
         break;
-      case "retry":
-        this.#timers.set("retry", notice.afterMs, () => {
-          this.#session.retry();
-          this.#flush();
-        });
-        break;
       case "tool":
         this.#on.tool(notice.request);
         break;
@@ -231,6 +248,7 @@ export class Engine {
     this.update(conversation, (each) => {
       each.apply(event);
       if (each.fold.turns.get(turn)?.proven === false) this.#disproved(each, turn);
+      this.#on.event(each, event);
     });
   }
 

@@ -68,6 +68,8 @@ export class Fold {
   readonly turns: Map<number, Turn>;
   readonly messages: Map<number, Message>;
   readonly running: Turn | null;
+  /** What a send is in the log; undefined while it is not there. */
+  messageOf(send: string): Message | undefined;
   apply(event: LogEvent): void;
 }
 

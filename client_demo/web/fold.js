@@ -172,6 +172,7 @@ const APPLY = {
 /** What a conversation is after the events that were applied. */
 export class Fold {
   #last = 0;
+  #bySend = new Map();
 
   constructor() {
     this.config = {};
@@ -188,6 +189,11 @@ export class Fold {
       if (item.kind === "turn") return item.done ? null : item;
     }
     return null;
+  }
+
+  /** What a send is in the log, or undefined while it is not there. */
+  messageOf(send) {
+    return this.#bySend.get(send);
   }
 
   /** Takes the next event; an unknown type changes nothing. */
@@ -224,6 +230,7 @@ export class Fold {
     };
     this.items.push(message);
     this.messages.set(event.seq, message);
+    if (!this.#bySend.has(message.id)) this.#bySend.set(message.id, message);
   }
 
   #start(event) {

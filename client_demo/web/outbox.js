@@ -1,75 +1,150 @@
 // Commands that were not replied to: sent again on every new connection, under their
-// ids. What came too fast for the server (`rate_limited`) goes out again after the wait
-// that it asked for: one at a time, each once the one before it was taken, so that a
-// long queue is not refused once more. Interrupts go before the rest.
-// Sister of `protocol/client_outbox.py`.
+// ids. Only so many are under way at once; the others wait for replies, in order, so
+// that a burst goes at the server's pace. What came too fast for it (`rate_limited`)
+// goes out again after the wait that it asked for: one command at a time until all that
+// was refused is taken, and then more with each reply. Behind a `delete` nothing of its
+// conversation goes before the reply: it would be deleted too, if the `delete` had to be
+// sent again. Sister of `protocol/client_outbox.py`.
+
+/** Enough for 100 commands a second over half a second of network. */
+export const MOST_UNDER_WAY = 64;
+
+/** What others wait for: a stop, a turn's tool, the connection's credentials. */
+const URGENT = new Set(["interrupt", "tool_result", "refresh"]);
+
+/** The first of a set, or undefined; in constant time on average as it shrinks. */
+function first(set) {
+  for (const each of set) return each;
+  return undefined;
+}
 
 export class Outbox {
+  /** `{frame, number}` by id; `number`: how many were given before it. */
   #held = new Map();
-  #late = new Set();
-  #lateInterrupts = new Set();
-  #tried = null;
-  #pausing = false;
+  #count = 0;
+  #waiting = new Set();
+  #urgent = new Set();
+  /** Sends that go before all else, since their interrupt has gone. */
+  #named = new Set();
+  #underWay = new Set();
+  #refused = new Set();
+  /** Per conversation, how many of the commands held are a `delete` of it. */
+  #deletes = new Map();
+  #deleting = new Set();
+  #most = MOST_UNDER_WAY;
+  #pausedUntil = null;
 
   /** In the order they were given. */
   get held() {
-    return [...this.#held.values()];
+    return [...this.#held.values()].map(({ frame }) => frame);
   }
 
   get(id) {
-    return this.#held.get(id);
+    return this.#held.get(id)?.frame;
   }
 
-  /**
-   * Keeps a command until it is settled.
-   * @returns {boolean} whether it may go out now: behind one that came too fast it
-   *   waits, so that the order stays; an interrupt never does
-   */
+  /** Keeps a command until it is settled; `due` gives it when it may go. */
   hold(frame) {
-    this.#held.set(frame.id, frame);
-    if (this.#late.size === 0 || frame.type === "interrupt") return true;
-    this.#late.add(frame.id);
-    return false;
+    this.settle(frame.id);
+    this.#held.set(frame.id, { frame, number: (this.#count += 1) });
+    const { type, conversation } = frame;
+    if (type === "delete") this.#deletes.set(conversation, (this.#deletes.get(conversation) ?? 0) + 1);
+    this.#wait(frame);
   }
 
   settle(id) {
+    const frame = this.get(id);
+    if (!frame) return;
     this.#held.delete(id);
-    this.#late.delete(id);
-    this.#lateInterrupts.delete(id);
+    this.#takeOff(id);
+    this.#landed(frame);
+    if (frame.type === "delete") this.#forgetDelete(frame);
+    if (this.#refused.size === 0) this.#most = Math.min(this.#most + 1, MOST_UNDER_WAY);
   }
 
-  /** A command came too fast; `due` has nothing until `paused` is called. */
-  tooFast(id) {
-    this.#late.add(id);
-    if (this.#held.get(id)?.type === "interrupt") this.#lateInterrupts.add(id);
-    this.#tried = null;
-    this.#pausing = true;
+  /** Whether a `delete` of a conversation is held. */
+  deletes(conversation) {
+    return this.#deletes.has(conversation);
   }
 
-  /** The wait that the server asked for is over. */
-  paused() {
-    this.#pausing = false;
-    this.#tried = "";
+  /** A command came too fast; nothing goes before `until` but what must not wait. */
+  tooFast(id, until) {
+    this.#landed(this.get(id));
+    this.#refused.add(id);
+    this.#most = 1;
+    this.#pausedUntil = until;
   }
 
-  /** The next command that came too fast, if it may go out again now. */
-  due() {
-    if (this.#pausing || this.#tried === null || this.#late.has(this.#tried)) return undefined;
-    this.#tried = this.#nextLate();
-    return this.#held.get(this.#tried);
+  /** Time has passed: maybe the wait that the server asked for. */
+  advance(now) {
+    if (this.#pausedUntil !== null && now >= this.#pausedUntil) this.#pausedUntil = null;
   }
 
-  /** Forgets what came too fast: everything goes out anew. */
+  /**
+   * When `due` has something by time alone; null for never.
+   * @param {number} roomAt when there is room for one more frame
+   */
+  nextTimer(roomAt) {
+    if (this.#pausedUntil !== null) return this.#pausedUntil;
+    return this.#next() === undefined ? null : roomAt;
+  }
+
+  /**
+   * Takes the next command that may go out now; undefined where none may.
+   * @param {boolean} hasRoom whether there is room for a frame that can wait
+   */
+  due(hasRoom) {
+    const id = first(this.#named) ?? (hasRoom ? this.#next() : undefined) ?? first(this.#urgent);
+    if (id === undefined) return undefined;
+    const frame = this.get(id);
+    this.#takeOff(id);
+    this.#underWay.add(id);
+    if (frame.type === "delete") this.#deleting.add(frame.conversation);
+    // The server remembers such an interrupt for a minute, and the send may wait longer.
+    if (frame.type === "interrupt" && this.#waiting.has(frame.send)) this.#named.add(frame.send);
+    return frame;
+  }
+
+  /** Everything goes out anew. */
   newConnection() {
-    this.#late.clear();
-    this.#lateInterrupts.clear();
-    this.#tried = null;
-    this.#pausing = false;
+    for (const set of [this.#waiting, this.#urgent, this.#named, this.#underWay, this.#refused, this.#deleting]) set.clear();
+    this.#most = MOST_UNDER_WAY;
+    this.#pausedUntil = null;
+    for (const { frame } of this.#held.values()) this.#wait(frame);
   }
 
-  #nextLate() {
-    for (const id of this.#lateInterrupts) return id;
-    for (const id of this.#held.keys()) if (this.#late.has(id)) return id;
-    return null;
+  #wait({ id, type }) {
+    this.#waiting.add(id);
+    if (URGENT.has(type)) this.#urgent.add(id);
+  }
+
+  #takeOff(id) {
+    for (const set of [this.#waiting, this.#urgent, this.#named, this.#refused]) set.delete(id);
+  }
+
+  #landed({ id, type, conversation }) {
+    if (this.#underWay.delete(id) && type === "delete") this.#deleting.delete(conversation);
+  }
+
+  #forgetDelete({ conversation }) {
+    const others = this.#deletes.get(conversation) - 1;
+    if (others === 0) this.#deletes.delete(conversation);
+    else this.#deletes.set(conversation, others);
+  }
+
+  /** The next in order; undefined where it has to wait for a reply, or for time. */
+  #next() {
+    if (this.#pausedUntil !== null || this.#underWay.size >= this.#most) return undefined;
+    if (this.#refused.size > 0) return this.#nextRefused();
+    const id = first(this.#waiting);
+    return this.#deleting.has(this.get(id)?.conversation) ? undefined : id;
+  }
+
+  #nextRefused() {
+    const rank = (id) => [URGENT.has(this.get(id).type) ? 0 : 1, this.#held.get(id).number];
+    return [...this.#refused].reduce((a, b) => {
+      const [[urgentA, numberA], [urgentB, numberB]] = [rank(a), rank(b)];
+      return urgentA < urgentB || (urgentA === urgentB && numberA < numberB) ? a : b;
+    });
   }
 }

@@ -6,6 +6,7 @@
 
 import { Calls } from "./calls.js";
 import { Outbox } from "./outbox.js";
+import { ACK_COST, Pace } from "./pace.js";
 import { Subscription } from "./subscription.js";
 
 const PROTOCOL = 1;
@@ -26,14 +27,18 @@ function parsed(text) {
 }
 
 /**
- * After each input, send `framesToSend()` and handle `notices()`. A notice is
- * `{kind, …}`: `welcome`, `event`, `reset`, `caught_up`, `waiting`, `opened`,
- * `reply`, `retry`, `lost`, `tool`, `fault`, `goaway`, `auth_expiring`, `pong`,
- * `drop` (the driver must drop the connection).
+ * After each input, send `framesToSend()` and handle `notices()`; call `advance` when
+ * `nextTimer()` is there. A notice is `{kind, …}`: `welcome`, `event`, `reset`,
+ * `caught_up`, `waiting`, `opened`, `reply`, `lost`, `tool`, `fault`, `goaway`,
+ * `auth_expiring`, `pong`, `drop` (the driver must drop the connection). Times are
+ * milliseconds on one clock.
  */
 export class Session {
   #subscriptions = new Map();
   #outbox = new Outbox();
+  #pace = new Pace();
+  /** Ids of `refresh` commands that are older than the `hello` of this connection. */
+  #overtaken = [];
   #calls = new Calls();
   #out = [];
   #notices = [];
@@ -66,6 +71,11 @@ export class Session {
     return this.#outbox.held;
   }
 
+  /** Whether a command has no reply yet. */
+  holds(id) {
+    return this.#outbox.get(id) !== undefined;
+  }
+
   /** Where a conversation stands, or undefined when it is not open. */
   subscription(conversation) {
     return this.#subscriptions.get(conversation);
@@ -74,13 +84,14 @@ export class Session {
   /** @param {string | null} token the credential, where there is one */
   connected(token = null) {
     this.phase = "greeting";
+    this.#overtaken = this.held.filter(({ type }) => type === "refresh");
     this.#out.push(token === null ? this.#hello : { ...this.#hello, token });
   }
 
   disconnected() {
     this.phase = "offline";
     this.#out.length = 0;
-    for (const held of this.held) if (held.type === "close") this.#closed(held);
+    for (const held of this.held) if (held.type === "close") this.#done(held, "closed");
     for (const subscription of this.#subscriptions.values()) {
       subscription.attached = false;
       subscription.misses = 0;
@@ -117,20 +128,26 @@ export class Session {
    */
   command(members) {
     const frame = JSON.parse(JSON.stringify({ ...members, id: members.id ?? this.#newId() }));
-    const mayGo = this.#outbox.hold(frame);
-    if (mayGo) this.#transmit(frame);
+    this.#outbox.hold(frame);
     if (frame.type === "close" || frame.type === "delete") {
       this.#subscriptions.delete(frame.conversation);
     }
-    if (frame.type === "close" && this.phase !== "online") this.#closed(frame);
     if (frame.type === "delete") this.#calls.forget(frame.conversation);
+    if (this.phase === "online") this.#sendDue();
+    else if (frame.type === "close") this.#done(frame, "closed");
     return frame.id;
   }
 
-  /** The wait of a `retry` notice is over. */
-  retry() {
-    this.#outbox.paused();
-    this.#sendLate();
+  /** When `advance` must be called at the latest; null while nothing waits for time. */
+  nextTimer() {
+    return this.phase === "online" ? this.#outbox.nextTimer(this.#pace.roomAt) : null;
+  }
+
+  /** Time has passed; may be called at any time. */
+  advance(now) {
+    this.#outbox.advance(now);
+    this.#pace.advance(now);
+    this.#sendDue();
   }
 
   /** Says that everything up to the cursor is on the screen; acks when it is time. */
@@ -138,7 +155,7 @@ export class Session {
     const subscription = this.#subscriptions.get(conversation);
     if (!subscription?.attached || subscription.unackedBytes < subscription.ackEveryBytes) return;
     subscription.unackedBytes = 0;
-    this.#say({ type: "ack", conversation, seq: subscription.last });
+    this.#say({ type: "ack", conversation, seq: subscription.last }, ACK_COST);
   }
 
   /** Answers a `tool` notice; goes out again until the server has it. */
@@ -158,13 +175,15 @@ export class Session {
   }
 
   /** Takes a frame of the server. */
-  receive(text) {
+  receive(text, now) {
+    this.#outbox.advance(now);
+    this.#pace.advance(now);
     const frame = parsed(text);
     if (frame === null) {
       this.#notice("drop", { why: "bad_json" });
       return;
     }
-    if (CONTROL.has(frame.type) || frame.seq === undefined) this.#control(frame);
+    if (CONTROL.has(frame.type) || frame.seq === undefined) this.#control(frame, now);
     else this.#event(frame, text.length);
   }
 
@@ -172,23 +191,24 @@ export class Session {
     this.#notices.push({ kind, ...members });
   }
 
-  #say(frame) {
-    if (this.phase === "online") this.#out.push(frame);
+  #say(frame, cost = 1) {
+    if (this.phase !== "online") return;
+    this.#out.push(frame);
+    this.#pace.spend(cost);
   }
 
   /** One that the server does not take would end the connection, again and again. */
   #transmit(frame) {
-    if (this.phase !== "online") return;
     const text = JSON.stringify(frame);
     if (text.length * 3 > this.#frameBytes) {
       const { length } = new TextEncoder().encode(text);
       if (length > this.#frameBytes) {
         const message = `The frame has ${length} bytes, the limit is ${this.#frameBytes}; send less.`;
-        this.#reply({ type: "reply", re: frame.id, ok: false, error: { code: "too_large", message, retryable: false } });
+        this.#settle(frame, { type: "reply", re: frame.id, ok: false, error: { code: "too_large", message, retryable: false } });
         return;
       }
     }
-    this.#out.push(frame);
+    this.#say(frame);
   }
 
   #sendAgain(id) {
@@ -196,16 +216,21 @@ export class Session {
     if (frame) this.#transmit(frame);
   }
 
-  #sendLate() {
-    for (let late = this.#outbox.due(); late; late = this.#outbox.due()) {
+  /** Sends the commands that may go now. */
+  #sendDue() {
+    while (this.phase === "online") {
+      const frame = this.#outbox.due(this.#pace.hasRoom);
+      if (!frame) return;
       // What was opened again meanwhile would end with its close.
-      if (late.type === "close" && this.#subscriptions.has(late.conversation)) this.#closed(late);
-      else this.#transmit(late);
+      if (frame.type === "close" && this.#subscriptions.has(frame.conversation)) this.#done(frame, "closed");
+      else this.#transmit(frame);
     }
   }
 
+  /** Opens a conversation; behind a `delete` of it only when that was replied to. */
   #attach(subscription) {
-    if (this.phase === "online") this.#out.push(subscription.openFrame(this.#newId()));
+    if (this.phase !== "online" || this.#outbox.deletes(subscription.conversation)) return;
+    this.#say(subscription.openFrame(this.#newId()));
   }
 
   #event(event, bytes) {
@@ -225,13 +250,13 @@ export class Session {
     else this.#attach(subscription);
   }
 
-  #control(frame) {
+  #control(frame, now) {
     switch (frame.type) {
       case "welcome":
-        this.#welcome(frame);
+        this.#welcome(frame, now);
         break;
       case "reply":
-        this.#reply(frame);
+        this.#reply(frame, now);
         break;
       case "ping":
         this.#heartbeat(frame);
@@ -255,18 +280,20 @@ export class Session {
     }
   }
 
-  /** Without a connection nothing is open. */
-  #closed({ id }) {
-    this.#reply({ type: "reply", re: id, ok: true, outcome: "closed" });
+  /** Says what the server would have said to a command that need not be sent. */
+  #done(command, outcome) {
+    this.#settle(command, { type: "reply", re: command.id, ok: true, outcome });
   }
 
-  #welcome(frame) {
+  #welcome(frame, now) {
     this.phase = "online";
     this.#frameBytes = frame.limits.frame_bytes ?? Infinity;
+    this.#pace.announced(frame.limits, now);
     this.#notice("welcome", { frame });
+    for (const refresh of this.#overtaken) this.#done(refresh, "refreshed");
     for (const subscription of this.#subscriptions.values()) this.#attach(subscription);
     this.#outbox.newConnection();
-    for (const held of this.held) this.#transmit(held);
+    this.#sendDue();
   }
 
   #caughtUp(frame) {
@@ -276,20 +303,26 @@ export class Session {
     else this.#notice("caught_up", { frame });
   }
 
-  #reply(reply) {
+  #reply(reply, now) {
     const command = this.#outbox.get(reply.re);
     if (!command) {
       this.#verdict(reply);
     } else if (reply.error?.code === "draining") {
       // Stays held: the next connection sends it again under the same id.
     } else if (reply.error?.code === "rate_limited") {
-      this.#outbox.tooFast(reply.re);
-      this.#notice("retry", { afterMs: reply.error.retry_after_ms ?? USUAL_WAIT_MS });
+      this.#outbox.tooFast(reply.re, now + (reply.error.retry_after_ms ?? USUAL_WAIT_MS));
     } else {
-      this.#outbox.settle(reply.re);
-      this.#notice("reply", { command, reply });
-      this.#sendLate();
+      this.#settle(command, reply);
+      this.#sendDue();
     }
+  }
+
+  #settle(command, reply) {
+    this.#outbox.settle(command.id);
+    this.#notice("reply", { command, reply });
+    if (command.type !== "delete") return;
+    const subscription = this.#subscriptions.get(command.conversation);
+    if (subscription && !subscription.attached) this.#attach(subscription);
   }
 
   #verdict(reply) {

@@ -5,9 +5,11 @@ from typing import Any
 import orjson
 
 from protocol.codec import decode_command
+from wsserver.connections.rate import TokenBucket
 
 Json = dict[str, Any]
 _MOST_BYTES = 1 << 20
+_NEED_NO_ROOM = {"interrupt", "tool_result", "refresh", "ping", "ack"}
 
 
 class Rules:
@@ -18,6 +20,8 @@ class Rules:
         self._up = False
         self._told_to: dict[str, Json] = {}
         self._cursors: dict[str, Json] = {}
+        self._room: TokenBucket | None = None
+        self._now = 0.0
 
     def check(self, op: Json, state: Json) -> None:
         """Takes one step in.
@@ -30,6 +34,9 @@ class Rules:
                 self._up, self._welcomed = True, False
             case "down":
                 self._up = False
+                self._room = None
+            case "pass":
+                self._now += op["ms"] / 1000
             case "frame":
                 self._frame(orjson.loads(op["text"]))
             case _:
@@ -42,10 +49,17 @@ class Rules:
 
     def _frame(self, frame: Json) -> None:
         self._welcomed |= frame["type"] == "welcome"
+        limits = frame.get("limits", {})
+        if "frames_burst" in limits:
+            per_second, burst = limits["frames_per_second"], limits["frames_burst"]
+            self._room = TokenBucket(per_second=per_second, burst=burst, now=self._now)
+            self._room.take(self._now)  # its hello
 
     def _sent(self, frame: Json, state: Json) -> None:
         decode_command(orjson.dumps(frame), max_bytes=_MOST_BYTES)
         assert self._up, f"sent without a connection: {frame}"
+        early = self._room.take(self._now) if self._room else 0.0
+        assert not early or frame["type"] in _NEED_NO_ROOM, f"too fast: {frame}"
         is_hello = frame["type"] == "hello"
         assert is_hello != self._welcomed, f"hello comes first, and once: {frame}"
         match frame["type"]:

@@ -12,6 +12,7 @@ from protocol import client_link, client_output
 from protocol.backoff import Backoff
 from protocol.client import ClientProtocol
 from protocol.client_outbox import Outbox
+from protocol.client_pace import Pace
 from protocol.client_subscription import Subscription
 from protocol.client_tools import ToolLedger
 from protocol.events import LogEvent
@@ -47,8 +48,8 @@ JAVASCRIPT = {
     "says a message twice": (
         "commands",
         "session.js",
-        "for (const held of this.held) this.#transmit(held);",
-        "for (const held of this.held) this.#transmit({ ...held, id: this.#newId() });",
+        "else this.#transmit(frame);",
+        "else this.#transmit({ ...frame, id: this.#newId() });",
     ),
     "forgets what was not replied to": (
         "commands",
@@ -162,32 +163,56 @@ JAVASCRIPT = {
     "hurries when it was too fast": (
         "commands",
         "outbox.js",
-        "if (this.#late.size === 0 || ",
-        "if (true || ",
+        "this.#pausedUntil = until;",
+        "",
     ),
     "forgets the second that came too fast": (
         "commands",
         "outbox.js",
-        "this.#tried = this.#nextLate();\n    return this.#held.get(this.#tried);",
-        "this.#tried = null;\n    return this.#held.get(this.#nextLate());",
+        "    this.#refused.add(id);",
+        "    if (this.#refused.size === 0) this.#refused.add(id);",
     ),
     "makes a stop wait": (
         "commands",
         "outbox.js",
-        ' || frame.type === "interrupt"',
-        "",
+        'new Set(["interrupt", ',
+        "new Set([",
     ),
     "makes a stop that came too fast wait": (
         "commands",
         "outbox.js",
-        "for (const id of this.#lateInterrupts) return id;",
-        "",
+        "URGENT.has(this.get(id).type) ? 0 : 1",
+        "1",
     ),
     "closes late what was opened again": (
         "commands",
         "session.js",
-        'late.type === "close" && ',
-        "false && ",
+        'frame.type === "close" && this.#subscriptions',
+        "false && this.#subscriptions",
+    ),
+    "opens what is to be deleted": (
+        "commands",
+        "session.js",
+        " || this.#outbox.deletes(subscription.conversation)",
+        "",
+    ),
+    "says what the delete would take along": (
+        "commands",
+        "outbox.js",
+        "this.#deleting.has(this.get(id)?.conversation) ? undefined : id",
+        "id",
+    ),
+    "gives credentials that are outdated": (
+        "connection",
+        "session.js",
+        'for (const refresh of this.#overtaken) this.#done(refresh, "refreshed");',
+        "",
+    ),
+    "goes faster than was announced": (
+        "commands",
+        "pace.js",
+        "return this.#perMs === null || this.#missing",
+        "return true || this.#missing",
     ),
     "opens again as if nothing had worked": (
         "reset",
@@ -198,8 +223,8 @@ JAVASCRIPT = {
     "acknowledges what it did not get": (
         "window",
         "session.js",
-        "seq: subscription.last });",
-        "seq: subscription.last + 1 });",
+        "seq: subscription.last }",
+        "seq: subscription.last + 1 }",
     ),
     "never acknowledges": (
         "window",
@@ -251,8 +276,10 @@ PYTHON: dict[str, tuple[str, type, str, Any]] = {
         "commands",
         Outbox,
         "next_timer",
-        lambda _: None,
+        lambda *_: None,
     ),
+    "goes faster than was announced": ("commands", Pace, "has_room", lambda _: True),
+    "opens what is to be deleted": ("commands", Outbox, "deletes", lambda *_: False),
     "takes a limit for a refusal": (
         "commands",
         Outbox,
@@ -280,7 +307,7 @@ PYTHON: dict[str, tuple[str, type, str, Any]] = {
         "commands",
         client_output.Output,
         "write_encoded",
-        lambda self, frame: self._frames.append(frame),
+        lambda self, frame, *_: self._frames.append(frame),
     ),
 }
 

@@ -203,21 +203,6 @@ test("draining holds a send for the next connection, a rate limit for its time",
   assert.equal(greet({ network }).last("send").id, id);
 });
 
-test("sends outlive the page until they are replied to", () => {
-  let kept = [];
-  const keep = { load: () => kept, save: (frames) => (kept = structuredClone(frames)) };
-  const before = opened({ keep });
-  const { id } = before.client.send("c", "hi");
-  const after = setUp({ keep });
-  assert.deepEqual([...after.client.conversations.get("c").sends.keys()], [id]);
-  after.client.start();
-  const socket = greet(after);
-  assert.deepEqual(socket.commands.map((frame) => frame.type), ["hello", "open", "send"]);
-  assert.equal(socket.last("send").id, id);
-  socket.deliver({ type: "reply", re: id, ok: true, outcome: "started" });
-  assert.deepEqual(kept, []);
-});
-
 const request = (call, more) => ({
   type: "tool_request", conversation: "c", turn: 2, call, name: "f", arguments: { n: 2 },
   deadline_ms: 1_000, redelivered: false, ...more,

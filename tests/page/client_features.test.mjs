@@ -4,7 +4,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { ChatClient, chaotic, keptIn } from "../../client_demo/web/client.js";
+import { ChatClient, chaotic } from "../../client_demo/web/client.js";
 import { crc32 } from "../../client_demo/web/fold.js";
 import { Clock, counter, Network, WELCOME } from "./doubles.mjs";
 
@@ -327,30 +327,6 @@ test("ids are random where there is no HTTPS too", () => {
   assert.equal(new Set(ids).size, 100);
   assert.ok(ids.every((id) => /^[0-9a-f]{32}$/.test(id)));
   assert.ok(socket.last("send"));
-});
-
-class Memory {
-  items = new Map();
-  getItem = (key) => this.items.get(key) ?? null;
-  setItem = (key, text) => this.items.set(key, text);
-}
-
-test("sends are kept in a storage, which may be full or hold nonsense", () => {
-  const storage = new Memory();
-  const keep = keptIn(storage);
-  assert.deepEqual(keep.load(), []);
-  const before = opened({ keep });
-  const { id } = before.client.send("c", "hi");
-  const network = new Network();
-  const after = new ChatClient({ url: "ws://x", WebSocket: network.WebSocket, keep, clock: new Clock(), newId: counter("other") });
-  after.start();
-  const socket = greet(network);
-  assert.deepEqual(socket.commands.map(({ type }) => type), ["hello", "open", "send"]);
-  assert.equal(socket.last("send").id, id);
-  storage.setItem("wsserver.sends", "{");
-  assert.deepEqual(keep.load(), []);
-  storage.setItem = () => { throw new Error("full"); };
-  keep.save([{ type: "send" }]);
 });
 
 function bad(switches, random = () => 0) {

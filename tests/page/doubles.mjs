@@ -102,6 +102,33 @@ export const WELCOME = {
   features: ["gathered_text"],
 };
 
+/** A storage as browsers have it, which counts what is written. */
+export class Memory {
+  #items = new Map();
+  written = 0;
+
+  get length() {
+    return this.#items.size;
+  }
+
+  key(index) {
+    return [...this.#items.keys()][index] ?? null;
+  }
+
+  getItem(name) {
+    return this.#items.get(name) ?? null;
+  }
+
+  setItem(name, text) {
+    this.written += text.length;
+    this.#items.set(name, text);
+  }
+
+  removeItem(name) {
+    this.#items.delete(name);
+  }
+}
+
 /** Ids that tell where they came from. */
 export function counter(prefix) {
   let count = 0;

@@ -4,6 +4,7 @@
 import assert from "node:assert/strict";
 
 import { ChatClient, chaotic, keptIn } from "../../client_demo/web/client.js";
+import { Memory } from "./doubles.mjs";
 
 const url = process.argv[2];
 const FAST = { model: "demo/echo:tokens_per_second=2000" };
@@ -24,12 +25,6 @@ async function read(answer) {
 
 async function some(answer) {
   for await (const _ of answer.pieces()) break;
-}
-
-class Storage {
-  items = new Map();
-  getItem = (key) => this.items.get(key) ?? null;
-  setItem = (key, text) => this.items.set(key, text);
 }
 
 const SESSIONS = {
@@ -54,7 +49,7 @@ const SESSIONS = {
     client.stop();
   },
   "what was said before a reload is said once": async () => {
-    const keep = keptIn(new Storage());
+    const keep = keptIn(new Memory());
     const before = started({ keep });
     const { id } = before.open(undefined, { config: FAST });
     await before.ask(id, "first");
