@@ -1,5 +1,6 @@
 """The command line. What is slow to import is imported late."""
 
+import os
 import sys
 from typing import Annotated
 
@@ -10,24 +11,42 @@ from wsserver.flags import Load, with_flags
 from wsserver.operations.commands import add_config_commands, doctor
 from wsserver.operations.conversation_commands import add_conversation_commands
 from wsserver.operations.replay_commands import replay_command
-from wsserver.operations.shell import EXIT_BAD_SETTINGS
+from wsserver.operations.shell import EXIT_BAD_SETTINGS, EXIT_FAILED, one_line
 from wsserver.settings_error import SettingsError
 
 
 def main() -> None:
     """Runs the command line and exits with its code."""
+    reconfigure = getattr(sys.stdout, "reconfigure", None)
+    if reconfigure is not None:  # A terminal may not have all of Unicode.
+        reconfigure(errors="backslashreplace")
     try:
         code = command_line()(standalone_mode=False, prog_name="wsserver")
-    except (SettingsError, typer.TyperException) as error:
-        message = str(error)
-        if isinstance(error, typer.TyperException):
-            message = f"{error.format_message().rstrip('.')}; see `wsserver --help`"
-        for line in message.splitlines():
-            print(f"wsserver: {line}", file=sys.stderr)  # noqa: T201
-        code = EXIT_BAD_SETTINGS
+    except SettingsError as error:
+        code = _failed(EXIT_BAD_SETTINGS, *map(str, error.args))
+    except typer.TyperException as error:
+        says = f"{error.format_message().rstrip('.')}; see `wsserver --help`"
+        code = _failed(EXIT_BAD_SETTINGS, says)
+    except OSError as error:
+        if error.filename is None:
+            _write_no_more()
+        where = error.filename or "can't write the output"
+        code = _failed(EXIT_FAILED, f"{where}: {error.strerror}")
     except typer.Abort:
         code = 130
     sys.exit(code)
+
+
+def _failed(code: int, *faults: str) -> int:
+    """Prints a line for each fault; returns the exit code."""
+    for fault in faults:
+        print(one_line(fault), file=sys.stderr)  # noqa: T201
+    return code
+
+
+def _write_no_more() -> None:
+    """Keeps the interpreter from writing at its exit what could not be written."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def command_line() -> typer.Typer:

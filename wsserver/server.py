@@ -1,11 +1,13 @@
 """The composition root: builds the rooms, runs them, ends them in order."""
 
+import errno
 import os
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
 import anyio
+import anyio.to_thread
 import structlog
 from msgspec import Struct
 
@@ -23,6 +25,7 @@ from wsserver.metrics import Metrics
 from wsserver.server_tools import load_tools
 from wsserver.settings import Settings
 from wsserver.settings_error import SettingsError
+from wsserver.store_file import store_file
 from wsserver.stores.open import default_path, open_store
 from wsserver.transports.files import load_files
 from wsserver.transports.handshake import Admission
@@ -39,6 +42,13 @@ _LAG_SECONDS = 0.5
 _FEW_FILES = 8
 _TELL_OF_FILES_SECONDS = 60.0
 _STOP_SECONDS = 0.5
+
+# (which setting can't be used, what to do)
+_OTHER_PORT = ("port", "choose another port, or stop what uses this one")
+_REMEDIES = {
+    errno.EACCES: ("port", "choose one above 1023, or let this user bind lower ones"),
+    errno.EADDRNOTAVAIL: ("host", "bind an address that this machine has"),
+}
 
 log = structlog.get_logger(__name__)
 
@@ -142,11 +152,11 @@ class Server:
             self.port = await self._listener.start()
         except OSError as error:
             where = f"{self._settings.host}:{self._settings.port}"
-            errno = error.errno or 0  # negative: the name has no address
-            reason = os.strerror(errno) if errno > 0 else error.strerror
+            number = error.errno or 0  # negative: the name has no address
+            reason = os.strerror(number) if number > 0 else error.strerror
+            setting, remedy = _REMEDIES.get(number, _OTHER_PORT)
             raise SettingsError(
-                f"port: can't listen on {where}: {reason}; choose another port, or"
-                " stop what uses this one"
+                f"{setting}: can't listen on {where}: {reason}; {remedy}"
             ) from None
 
     async def drain(self) -> None:
@@ -303,6 +313,7 @@ async def serving(
 
 
 async def _open_store(settings: Settings) -> Store:
+    await anyio.to_thread.run_sync(store_file, settings)
     try:
         return await open_store(
             settings.store,

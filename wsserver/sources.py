@@ -104,13 +104,21 @@ def load(
 
 def _from_file(path: Path, faults: list[SettingsError]) -> dict[str, _Found]:
     try:
-        table = tomllib.loads(path.read_text("utf-8"))
+        # Some editors begin UTF-8 with a byte order mark, which TOML has not.
+        table = tomllib.loads(path.read_text("utf-8-sig"))
     except OSError as error:
-        raise SettingsError(f"config: {path}: {error.strerror}") from None
+        raise SettingsError(
+            f"config: {path}: {error.strerror}; name a file that can be read with"
+            f" --config or {CONFIG_VARIABLE}"
+        ) from None
     except UnicodeDecodeError:
-        raise SettingsError(f"config: {path}: the file is not UTF-8") from None
+        raise SettingsError(
+            f"config: {path}: the file is not UTF-8; save it as such"
+        ) from None
     except tomllib.TOMLDecodeError as error:
-        raise SettingsError(f"config: {path}: not valid TOML: {error}") from None
+        raise SettingsError(
+            f"config: {path}: not valid TOML: {error}; correct it there"
+        ) from None
     found: dict[str, _Found] = {}
     for name, value in table.items():
         if name not in FIELDS:
@@ -156,6 +164,8 @@ def _suggestion(name: str, known: Iterable[str]) -> str:
 def _convert(name: str, found: _Found) -> Any:
     kind = FIELDS[name].type
     value = found.value
+    if isinstance(value, str) and "\0" in value:
+        raise SettingsError(f"{name}: there is a zero byte in it; take it out")
     if value == "none":
         value = None
     elif isinstance(FIELDS[name].default, tuple) and isinstance(value, str):

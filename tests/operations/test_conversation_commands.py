@@ -158,6 +158,7 @@ def test_nothing_is_deleted_without_a_yes(
 
     assert ran.code == 130
     assert "Delete bob/home for good?" in ran.out
+    assert "nothing was deleted; --yes deletes without asking\n" in ran.err
     assert wsserver("conversations", "show", "home").code == 0
 
 

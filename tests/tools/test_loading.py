@@ -28,6 +28,7 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with installed packages."""
     (tmp_path / "my_tools.py").write_text(MODULE)
     (tmp_path / "broken_tools.py").write_text("raise RuntimeError('no')\n")
+    (tmp_path / "ending_tools.py").write_text("raise SystemExit(3)\n")
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.delitem(sys.modules, "my_tools", raising=False)
     return tmp_path
@@ -48,6 +49,7 @@ def test_paths(package: Path) -> None:
         ("my_tools:bye", "AttributeError"),
         ("my_tools:NUMBER", "can't be called"),
         ("broken_tools:x", "RuntimeError: no"),
+        ("ending_tools:x", "SystemExit: 3"),
     ],
 )
 def test_paths_that_lead_nowhere(package: Path, path: str, why: str) -> None:

@@ -65,7 +65,9 @@ class KeyAuthority:
                     " SPACE/NAME of letters, digits, '_', '.' and '-'"
                 )
             if not key.isascii() or not key.isprintable() or " " in key:
-                raise KeysError(f"{where}: a key has visible ASCII characters only")
+                raise KeysError(
+                    f"{where}: a key has visible ASCII characters only; make another"
+                )
             if len(key) < SHORTEST_GOOD_KEY:
                 warnings.append(
                     f"{where}: the key is shorter than {SHORTEST_GOOD_KEY} characters"
@@ -75,9 +77,12 @@ class KeyAuthority:
             )
             digest = _digest(key)
             if principals.setdefault(digest, principal) != principal:
-                raise KeysError(f"{where}: the key stands for another principal too")
+                raise KeysError(
+                    f"{where}: the key stands for another principal too; give each"
+                    " its own"
+                )
         if not principals:
-            raise KeysError(f"{source}: no line holds a principal:key")
+            raise KeysError(f"{source}: no line holds a principal:key; add one")
         return cls(principals, tuple(warnings))
 
     @classmethod
@@ -91,9 +96,11 @@ class KeyAuthority:
             mode = path.stat().st_mode
             text = path.read_text("utf-8")
         except OSError as error:
-            raise KeysError(f"{path}: {error.strerror}") from None
+            raise KeysError(
+                f"{path}: {error.strerror}; name a file that can be read"
+            ) from None
         except UnicodeDecodeError:
-            raise KeysError(f"{path}: the file is not UTF-8") from None
+            raise KeysError(f"{path}: the file is not UTF-8; save it as such") from None
         authority = cls.parse(text.splitlines(), str(path))
         if mode & (stat.S_IRGRP | stat.S_IROTH):
             authority.warnings += (

@@ -11,19 +11,23 @@ from wsserver import assembly
 from wsserver.auth.keys import KeyAuthority, KeysError
 from wsserver.credentials import authority
 from wsserver.flags import Load
+from wsserver.log.store import StoreError
 from wsserver.operations.findings import Finding, fail, ok, warn
+from wsserver.operations.store_check import taken_apart
 from wsserver.server_tools import load_tools
 from wsserver.settings import Settings
 from wsserver.settings_checks import is_loopback
 from wsserver.settings_error import SettingsError
 from wsserver.sources import DEFAULT, FIELDS, Loaded
+from wsserver.store_file import store_file
+from wsserver.stores.open import check_platform
 from wsserver.upstreams import LOCAL_MODEL, open_upstreams
 
 
 def check(load: Load) -> Iterator[Finding]:
     """Yields what there is to say of the settings and of what they name.
 
-    Opens no store, binds no port and asks no upstream. Failures of the settings
+    Makes no store, binds no port and asks no upstream. Failures of the settings
     themselves are the last findings.
     """
     try:
@@ -32,6 +36,7 @@ def check(load: Load) -> Iterator[Finding]:
         yield from failures("settings", error)
         return
     yield from check_loaded(loaded)
+    yield from _store(loaded.settings)
 
 
 def check_loaded(loaded: Loaded) -> Iterator[Finding]:
@@ -46,6 +51,25 @@ def check_loaded(loaded: Loaded) -> Iterator[Finding]:
     yield _metrics(settings)
     yield _models(settings)
     yield from _tools(settings)
+
+
+def _store(settings: Settings) -> Iterator[Finding]:
+    """Yields a failure if another program has the store's file, or it is no file.
+
+    Whether it could be written says `doctor`, as the user of the server.
+    """
+    try:
+        path = store_file(settings)
+        if path is None:
+            return
+        check_platform()
+        if os.access(path, os.R_OK) and path.stat().st_size:
+            from wsserver.stores.sqlite_archive import Archive
+
+            Archive(path).close()
+    except (SettingsError, StoreError) as error:
+        says = str(error).removeprefix("store: ")
+        yield fail("store", *taken_apart(says))
 
 
 def _credentials(settings: Settings) -> Iterator[Finding]:

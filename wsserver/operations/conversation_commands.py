@@ -11,7 +11,7 @@ import typer
 
 from wsserver.flags import Load, with_flags
 from wsserver.log.store import StoreError
-from wsserver.operations.shell import EXIT_FAILED, AsJson
+from wsserver.operations.shell import EXIT_FAILED, AsJson, one_line
 
 _STORE = frozenset({"store"})
 
@@ -51,7 +51,10 @@ def _in_one_line(command: Callable[..., None]) -> Callable[..., int]:
             command(*args, **kwargs)
             sys.stdout.flush()
         except StoreError as error:
-            typer.echo(f"wsserver: {error}", err=True)
+            typer.echo(one_line(str(error)), err=True)
+            return EXIT_FAILED
+        except UnicodeEncodeError:
+            typer.echo(one_line("a name is not UTF-8; see `list`"), err=True)
             return EXIT_FAILED
         except BrokenPipeError:
             # The interpreter must not flush into it at exit.
@@ -115,9 +118,18 @@ def _delete(
     with opened_archive(settings) as archive:
         keys = [archive.find(name).key for name in conversations]
     if not yes:
-        typer.confirm(f"Delete {', '.join(keys)} for good?", abort=True)
+        _confirm(f"Delete {', '.join(keys)} for good?")
     anyio.run(delete, settings, keys, time.time())  # noqa: TID251 - nothing pure here
     typer.echo(f"deleted {', '.join(keys)}")
+
+
+def _confirm(question: str) -> None:
+    try:
+        typer.confirm(question, abort=True)
+    except typer.Abort:
+        says = "nothing was deleted; --yes deletes without asking"
+        typer.echo(f"\n{one_line(says)}", err=True)
+        raise
 
 
 def _renew_epochs(load: Load) -> None:

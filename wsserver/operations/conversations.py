@@ -1,6 +1,5 @@
 """Looking into the sqlite store, and changing it while no server runs."""
 
-import os
 import sqlite3
 from collections.abc import Generator, Iterable, Iterator
 from contextlib import contextmanager
@@ -12,7 +11,8 @@ import orjson
 
 from wsserver.log.store import StoreError, Write
 from wsserver.settings import Settings
-from wsserver.stores.open import check_platform, default_path, parse_store
+from wsserver.store_file import store_file
+from wsserver.stores.open import check_platform
 
 if TYPE_CHECKING:
     from wsserver.stores.sqlite_archive import Archive, Kept
@@ -22,16 +22,22 @@ def store_path(settings: Settings) -> Path:
     """Returns the file that the settings name.
 
     Raises:
+        SettingsError: No store can be there.
         StoreError: They name none, or this system can't have it.
     """
-    path = parse_store(settings.store, default_path(os.environ, Path.home()))
+    path = store_file(settings)
     if path is None:
         raise StoreError(
             "the memory store ends with its server, so there is nothing to look into;"
             " name a file with `--store sqlite:PATH`"
         )
     check_platform()
-    return path.expanduser().absolute()
+    if path.exists() and not path.stat().st_size:
+        raise StoreError(
+            f"{path} is empty, as no server has written to it yet; name the server's"
+            " with `--store sqlite:PATH`"
+        )
+    return path
 
 
 @contextmanager

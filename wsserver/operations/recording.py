@@ -14,6 +14,8 @@ from wsserver.inspector.records import (
     decode_record,
 )
 
+_REMEDY = "name what `wsserver serve --record FILE` wrote"
+
 
 class RecordingError(Exception):
     """The file is no recording that can be used; one line that says why."""
@@ -45,7 +47,7 @@ def read_recording(path: Path) -> Recording:
     try:
         data = path.read_bytes()
     except OSError as error:
-        raise RecordingError(f"{path}: {error.strerror}") from None
+        raise RecordingError(f"{path}: {error.strerror}; {_REMEDY}") from None
     return parse_recording(data, str(path))
 
 
@@ -60,7 +62,7 @@ def parse_recording(data: bytes, path: str = "recording") -> Recording:
         header = decode_header(head)
     except (msgspec.MsgspecError, UnicodeError) as error:
         raise RecordingError(
-            f"{path}: line 1 is no recording's header: {error}"
+            f"{path}: line 1 is no recording's header: {error}; {_REMEDY}"
         ) from None
     if header.recording != VERSION:
         raise RecordingError(

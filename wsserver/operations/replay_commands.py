@@ -7,6 +7,8 @@ from urllib.parse import urlsplit
 
 import typer
 
+from wsserver.operations.shell import one_line
+
 EXIT_DIFFERS = 1
 EXIT_UNUSABLE = 2
 
@@ -42,7 +44,7 @@ def replay_command(
     try:
         recording = read_recording(file)
     except RecordingError as error:
-        typer.echo(f"wsserver: {error}", err=True)
+        typer.echo(one_line(str(error)), err=True)
         return EXIT_UNUSABLE
     if show:
         from wsserver.operations.recording_lanes import lanes

@@ -12,8 +12,10 @@ from wsserver.log.entry import text_entry
 from wsserver.log.store import Meta, StoreError, Write
 from wsserver.operations.findings import Finding, fail, ok, warn
 from wsserver.settings import Settings
+from wsserver.settings_error import SettingsError
+from wsserver.store_file import store_file
 from wsserver.stores import Durability
-from wsserver.stores.open import check_platform, default_path, parse_store
+from wsserver.stores.open import check_platform
 
 LEAST_FREE_BYTES = 1_000_000_000
 SLOW_COMMIT_SECONDS = 0.1
@@ -26,21 +28,31 @@ def store(settings: Settings) -> Finding:
 
     The store itself is not changed. What is missing of the folder is not made.
     """
-    path = parse_store(settings.store, default_path(os.environ, Path.home()))
+    try:
+        path = store_file(settings)
+    except SettingsError as error:
+        return fail("store", *taken_apart(str(error).removeprefix("store: ")))
     if path is None:
         return warn(
             "store",
             "memory: all conversations end with the server",
             "leave `store` out, or set sqlite:PATH",
         )
-    path = path.expanduser().absolute()
     try:
         check_platform()
         return _look(path) or _try(path, settings.durability)
     except (StoreError, OSError) as error:
         says = str(error) if isinstance(error, StoreError) else error.strerror or ""
-        says, _, remedy = says.partition("; ")
-        return fail("store", says, remedy or "set another with sqlite:PATH")
+        return fail("store", *taken_apart(says))
+
+
+def taken_apart(message: str) -> tuple[str, str]:
+    """Returns what is wrong and what to do, as messages about stores have them."""
+    for mark in ("; ", ". "):
+        says, _, remedy = message.partition(mark)
+        if remedy:
+            return says, remedy.rstrip(".")
+    return message, "set another with sqlite:PATH"
 
 
 def _look(path: Path) -> Finding | None:
@@ -60,7 +72,8 @@ def _look(path: Path) -> Finding | None:
             "run this as the server's user, or give that user the folder",
         )
     if path.exists():
-        Archive(path).close()
+        if path.stat().st_size:
+            Archive(path).close()
         if not os.access(path, os.R_OK | os.W_OK):
             return fail(
                 "store",

@@ -88,7 +88,7 @@ def find_weights(path: Path | None) -> Path:
             raise LocalModelError(_NO_WEIGHTS)
         path = Path(spec.submodule_search_locations[0]) / _WEIGHTS_FILE
     if not path.is_file():
-        raise LocalModelError(f"there is no file {path}")
+        raise LocalModelError(f"there is no file {path}; name a GGUF file")
     return path
 
 

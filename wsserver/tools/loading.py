@@ -35,7 +35,7 @@ def load(path: str) -> Callable[..., Any]:
         raise UnusableToolError(
             f"{path}: {error}; install it, or name its folder in PYTHONPATH"
         ) from error
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise UnusableToolError(f"{path}: {type(error).__name__}: {error}") from error
     if not callable(found):
         raise UnusableToolError(f"{path} can't be called")
