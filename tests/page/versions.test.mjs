@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { familyOf, placeOf, rootOf, slotOf, versionsAt } from "../../client_demo/web/page/versions.js";
+import { families, familyOf, placeOf, rootOf, slotOf, versionsAt } from "../../client_demo/web/page/versions.js";
 
 const a = { id: "a", made: 1 };
 const b = { id: "b", made: 2, parent: "a", slot: 10 }; // a's message 10, said otherwise
@@ -53,4 +53,17 @@ test("what another tab has deleted is no parent", () => {
   assert.equal(rootOf(left, "d"), "d");
   assert.deepEqual(versionsAt(left, "d", 20), { ids: ["d"], shown: 0 });
   assert.deepEqual(versionsAt(left, "gone", 3), { ids: ["gone"], shown: 0 });
+});
+
+test("families are found in linear time, and are those of each root", () => {
+  const many = Array.from({ length: 5_000 }, (_, n) => ({ id: `${n}`, parent: n % 3 ? `${n - (n % 3)}` : undefined, slot: 1 }));
+  const chain = Array.from({ length: 5_000 }, (_, n) => ({ id: `v${n}`, parent: n ? `v${n - 1}` : undefined, slot: n }));
+  const began = performance.now();
+  const found = families([...many.toReversed(), ...chain.toReversed()]);
+  assert.ok(performance.now() - began < 500);
+  assert.deepEqual(found.get("3"), ["5", "4", "3"]);
+  assert.equal(found.get("v0").length, 5_000);
+  assert.equal(found.size, 1_668);
+  const lost = { id: "x", parent: "gone", slot: 1 };
+  assert.deepEqual([...families([...list, lost])].map(([root, ids]) => [root, ids.length]), [["other", 1], ["a", 5], ["x", 1]]);
 });

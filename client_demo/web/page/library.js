@@ -4,7 +4,7 @@
 import { contentText } from "../fold.js";
 import { randomId } from "../ids.js";
 import * as store from "./store.js";
-import { familyOf, placeOf, rootOf, slotOf, versionsAt } from "./versions.js";
+import { families, familyOf, placeOf, rootOf, slotOf, versionsAt } from "./versions.js";
 
 const OPEN_AT_START = 12;
 const TITLE_LENGTH = 48;
@@ -43,8 +43,9 @@ export class Library {
 
   /** Those that are no version of another, newest first, each with its title. */
   roots(list) {
+    const found = this.families(list);
     return list
-      .filter((entry) => rootOf(list, entry.id) === entry.id)
+      .filter((entry) => found.has(entry.id))
       .map(({ id, title }) => ({ id, title: title || this.#firstWords(id) }));
   }
 
@@ -168,9 +169,9 @@ export class Library {
     this.show(id);
   }
 
-  /** Whether a conversation is a version of that one. */
-  isOf(list, id, root) {
-    return rootOf(list, id) === root;
+  /** By the id of each root the ids of its versions. */
+  families(list) {
+    return families(list);
   }
 
   titleOf(list, id) {

@@ -239,7 +239,8 @@ function paint() {
   frame = 0;
   const list = store.listed();
   const activeRoot = library.activeRoot(list);
-  sidebar.show(library.roots(list), activeRoot, (root) => stateOf(list, root));
+  const families = library.families(list);
+  sidebar.show(library.roots(list), activeRoot, (root) => stateOf(families.get(root)));
   for (const id of client.conversations.keys()) if (id !== library.activeId) client.painted(id);
   const { active, activeId } = library;
   if (!active) return;
@@ -281,8 +282,7 @@ function showTitle(list = store.listed()) {
   document.title = `${news.size > 0 ? "● " : ""}${title} · wsserver`;
 }
 
-function stateOf(list, root) {
-  const family = list.filter(({ id }) => library.isOf(list, id, root)).map(({ id }) => id);
+function stateOf(family) {
   const conversations = family.map((id) => client.conversations.get(id)).filter(Boolean);
   if (family.some((id) => approvals.isAsking(id))) return "asks";
   if (conversations.some(({ error }) => error)) return "fault";

@@ -17,8 +17,27 @@ export function rootOf(list, id) {
 
 /** The ids of all versions. */
 export function familyOf(list, id) {
-  const root = rootOf(list, id);
-  return list.filter((entry) => rootOf(list, entry.id) === root).map((entry) => entry.id);
+  return families(list).get(rootOf(list, id)) ?? [];
+}
+
+/** By the id of each root the ids of its versions, its own among them; in linear time. */
+export function families(list) {
+  const entries = new Map(list.map((entry) => [entry.id, entry]));
+  const roots = new Map();
+  for (const entry of list) {
+    const line = [];
+    let each = entry;
+    for (; each && !roots.has(each.id); each = entries.get(each.parent)) line.push(each.id);
+    const root = each ? roots.get(each.id) : line.at(-1);
+    for (const id of line) roots.set(id, root);
+  }
+  const found = new Map();
+  for (const { id } of list) {
+    const root = roots.get(id);
+    if (!found.has(root)) found.set(root, []);
+    found.get(root).push(id);
+  }
+  return found;
 }
 
 /**
