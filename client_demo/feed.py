@@ -16,7 +16,8 @@ class TurnFeed:
     """A send on its way to be a turn, and the turn.
 
     Attributes:
-        send: The id of the send; None for a turn that somebody else began.
+        send: The id of the send; None before it has one, and for a turn that
+            somebody else began.
         message: The number of its message; None until it is in the log.
         number: The turn's; None until it has begun.
         done: How it ended; None before.
@@ -37,7 +38,7 @@ class TurnFeed:
         self.inbox = Inbox()
         self._accepted = anyio.Event()
         self._error: ClientError | None = None
-        if send is None:
+        if number is not None:
             self._accepted.set()
 
     @property

@@ -6,8 +6,8 @@ goes at the server's pace. What the server refused for coming too fast
 (`rate_limited`) is sent again after the wait that it asked for: one command at a
 time until all that was refused is taken, and then more with each reply.
 
-Behind a `delete` nothing of its conversation goes before the reply: it would be
-deleted too, if the `delete` had to be sent again.
+Behind a `delete` nothing goes into its conversation before the reply: it would be
+deleted too, if the `delete` had to be sent again. Other conversations go on.
 """
 
 from collections import OrderedDict
@@ -15,7 +15,14 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
-from protocol.commands import Command, Delete, Interrupt, Refresh, ToolResult
+from protocol.commands import (
+    Close,
+    Command,
+    Delete,
+    Interrupt,
+    Refresh,
+    ToolResult,
+)
 
 MOST_UNDER_WAY = 64
 """Enough for 100 commands a second over half a second of network."""
@@ -43,7 +50,7 @@ class Outbox:
         self._under_way: set[str] = set()
         self._refused: set[str] = set()
         self._deletes: dict[str, int] = {}
-        self._deleting: set[str] = set()
+        self._deleting: dict[str, list[str]] = {}  # and what waits for that
         self._most = MOST_UNDER_WAY
         self._paused_until: float | None = None
 
@@ -129,7 +136,7 @@ class Outbox:
         held = self._held[command_id]
         match held.command:
             case Delete():
-                self._deleting.add(held.command.conversation)
+                self._deleting[held.command.conversation] = []
             case Interrupt(send=str() as send) if send in self._waiting:
                 # The server remembers this for a minute, and the send may wait longer.
                 self._urgent[send] = None
@@ -162,7 +169,10 @@ class Outbox:
 
     def _landed(self, command: Command) -> None:
         if command.id in self._under_way and isinstance(command, Delete):
-            self._deleting.discard(command.conversation)
+            for waits in reversed(self._deleting.pop(command.conversation)):
+                if waits in self._held:
+                    self._waiting[waits] = None
+                    self._waiting.move_to_end(waits, last=False)
         self._under_way.discard(command.id)
 
     def _next(self) -> str | None:
@@ -171,11 +181,18 @@ class Outbox:
             return None
         if self._refused:
             return min(self._refused, key=self._order_again)
-        command_id = next(iter(self._waiting), None)
-        if command_id is None:
+        while (command_id := next(iter(self._waiting), None)) is not None:
+            behind = self._behind_delete(self._held[command_id].command)
+            if behind is None:
+                break
+            del self._waiting[command_id]
+            behind.append(command_id)
+        return command_id
+
+    def _behind_delete(self, command: Command) -> list[str] | None:
+        if isinstance(command, Close) or _must_not_wait(command):
             return None
-        conversation = getattr(self._held[command_id].command, "conversation", None)
-        return None if conversation in self._deleting else command_id
+        return self._deleting.get(getattr(command, "conversation", ""))
 
     def _order_again(self, command_id: str) -> tuple[bool, int]:
         held = self._held[command_id]

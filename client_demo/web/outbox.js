@@ -2,9 +2,9 @@
 // ids. Only so many are under way at once; the others wait for replies, in order, so
 // that a burst goes at the server's pace. What came too fast for it (`rate_limited`)
 // goes out again after the wait that it asked for: one command at a time until all that
-// was refused is taken, and then more with each reply. Behind a `delete` nothing of its
-// conversation goes before the reply: it would be deleted too, if the `delete` had to be
-// sent again. Sister of `protocol/client_outbox.py`.
+// was refused is taken, and then more with each reply. Behind a `delete` nothing goes into
+// its conversation before the reply: it would be deleted too, if the `delete` had to be
+// sent again. Other conversations go on. Sister of `protocol/client_outbox.py`.
 
 /** Enough for 100 commands a second over half a second of network. */
 export const MOST_UNDER_WAY = 64;
@@ -30,7 +30,8 @@ export class Outbox {
   #refused = new Set();
   /** Per conversation, how many of the commands held are a `delete` of it. */
   #deletes = new Map();
-  #deleting = new Set();
+  /** Per conversation whose `delete` is under way, what waits for its reply. */
+  #deleting = new Map();
   #most = MOST_UNDER_WAY;
   #pausedUntil = null;
 
@@ -99,7 +100,7 @@ export class Outbox {
     const frame = this.get(id);
     this.#takeOff(id);
     this.#underWay.add(id);
-    if (frame.type === "delete") this.#deleting.add(frame.conversation);
+    if (frame.type === "delete") this.#deleting.set(frame.conversation, []);
     // The server remembers such an interrupt for a minute, and the send may wait longer.
     if (frame.type === "interrupt" && this.#waiting.has(frame.send)) this.#named.add(frame.send);
     return frame;
@@ -123,7 +124,10 @@ export class Outbox {
   }
 
   #landed({ id, type, conversation }) {
-    if (this.#underWay.delete(id) && type === "delete") this.#deleting.delete(conversation);
+    if (!this.#underWay.delete(id) || type !== "delete") return;
+    const behind = this.#deleting.get(conversation).filter((each) => this.#held.has(each));
+    this.#deleting.delete(conversation);
+    if (behind.length > 0) this.#waiting = new Set([...behind, ...this.#waiting]);
   }
 
   #forgetDelete({ conversation }) {
@@ -136,8 +140,17 @@ export class Outbox {
   #next() {
     if (this.#pausedUntil !== null || this.#underWay.size >= this.#most) return undefined;
     if (this.#refused.size > 0) return this.#nextRefused();
-    const id = first(this.#waiting);
-    return this.#deleting.has(this.get(id)?.conversation) ? undefined : id;
+    for (const id of this.#waiting) {
+      const behind = this.#behindDelete(this.get(id));
+      if (!behind) return id;
+      this.#waiting.delete(id);
+      behind.push(id);
+    }
+    return undefined;
+  }
+
+  #behindDelete({ type, conversation }) {
+    return type === "close" || URGENT.has(type) ? undefined : this.#deleting.get(conversation);
   }
 
   #nextRefused() {

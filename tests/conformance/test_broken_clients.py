@@ -199,8 +199,8 @@ JAVASCRIPT = {
     "says what the delete would take along": (
         "commands",
         "outbox.js",
-        "this.#deleting.has(this.get(id)?.conversation) ? undefined : id",
-        "id",
+        'type === "close" || URGENT.has(type) ?',
+        "true ?",
     ),
     "gives credentials that are outdated": (
         "connection",

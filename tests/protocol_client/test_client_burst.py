@@ -196,6 +196,10 @@ steps = st.lists(
 )
 
 
+def _is_send(command: Command, conversation: str) -> bool:
+    return isinstance(command, Send) and command.conversation == conversation
+
+
 class Play:
     """A client, and a server that replies, refuses and goes away as it is told."""
 
@@ -247,9 +251,11 @@ class Play:
         self.settled += [e.command.id for e in events if isinstance(e, Replied)]
         urgent = sum(isinstance(each, Interrupt) for each in self.given)
         assert len(self.under_way) <= MOST_UNDER_WAY + urgent
-        order = [each.id for each in self.given if isinstance(each, Send)]
-        in_order = self.sends == sorted(self.sends, key=order.index)
-        assert in_order or self.refused, "only a refusal changes the order"
+        for name in ("c0", "c1", "c2"):
+            given = [e.id for e in self.given if _is_send(e, name)]
+            sent = [each for each in self.sends if each in given]
+            in_order = sent == sorted(sent, key=given.index)
+            assert in_order or self.refused, "only a refusal changes the order"
 
 
 @given(steps=steps, first=st.integers(0, 2 * MOST_UNDER_WAY))
