@@ -192,6 +192,7 @@ class Chat:
             CommandError: The server refused.
         """
         self._session.forget(self.conversation, _gone("deleted"))
+        self._session.tools.stop(self.conversation)
         await self._session.command(lambda machine: machine.delete(self.conversation))
 
 

@@ -175,6 +175,8 @@ class Session:
                     self._conversations[event.conversation].replayed()
             case Reset():
                 name = event.cursor.conversation
+                if event.reason == "epoch_changed":
+                    self.tools.stop(name)
                 if name in self._conversations:
                     self._conversations[name].reset(event)
             case _:

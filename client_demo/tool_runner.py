@@ -47,17 +47,23 @@ class ToolRunner:
         if tool is None:
             self._answer(request, Fault(message=f"no tool {request.name!r} here"))
             return
+        self.settled(request)  # an older call of this name, which nobody waits for
         scope = anyio.CancelScope()
         self._scopes[request.conversation, request.call] = scope
         self._task_group.start_soon(
             self._run, tool, request, scope, name=f"tool {request.name}"
         )
 
-    def settled(self, event: ToolResultEvent) -> None:
+    def settled(self, call: ToolResultEvent | ToolRequest) -> None:
         """Stops a tool whose result is not awaited any more."""
-        scope = self._scopes.get((event.conversation, event.call))
+        scope = self._scopes.pop((call.conversation, call.call), None)
         if scope is not None:
             scope.cancel()
+
+    def stop(self, conversation: str) -> None:
+        """Stops all tools of a conversation whose calls are gone."""
+        for key in [key for key in self._scopes if key[0] == conversation]:
+            self._scopes.pop(key).cancel()
 
     async def _run(
         self, tool: ClientTool, request: ToolRequest, scope: anyio.CancelScope
@@ -66,6 +72,8 @@ class ToolRunner:
         context = ToolContext(request, partial(self._progress, request))
         with scope:
             outcome = await tool.run(request.arguments, context)
-        del self._scopes[request.conversation, request.call]
-        if outcome is not None:
+        key = (request.conversation, request.call)
+        if self._scopes.get(key) is scope:
+            del self._scopes[key]
+            assert outcome is not None, "only what was taken off is cancelled"
             self._answer(request, outcome)
