@@ -3,11 +3,13 @@
 from collections.abc import Sequence
 
 import anyio
+import msgspec
 from anyio.lowlevel import checkpoint
 
 from wsserver.log.entry import Entry
 from wsserver.log.store import Meta, StoreError, Write
-from wsserver.stores.memory import MemoryStore
+from wsserver.stores.memory import Kept, MemoryStore
+from wsserver.stores.rows import plan
 
 
 class FaultyStore(MemoryStore):
@@ -19,11 +21,13 @@ class FaultyStore(MemoryStore):
         failing: Whether commits fail.
         failing_reads: How many of the next reads fail.
         gate: Commits wait until it is set.
+        at_once: Whether text of a running turn is stored at once.
     """
 
-    def __init__(self, *, durable: bool = True) -> None:
+    def __init__(self, *, durable: bool = True, at_once: bool = False) -> None:
         super().__init__()
         self.durable = durable
+        self.at_once = at_once
         self.commits: list[Sequence[Write]] = []
         self.failing = False
         self.failing_reads = 0
@@ -38,6 +42,9 @@ class FaultyStore(MemoryStore):
         await super().commit(writes, now)
         self.commits.append(writes)
 
+    def put_text(self, key: str, entry: Entry) -> bool:
+        return self.at_once and not self.failing and put_text(self._kept, key, entry)
+
     async def read(self, key: str, after: int, max_bytes: int) -> list[Entry]:
         self._maybe_fail()
         return await super().read(key, after, max_bytes)
@@ -50,3 +57,15 @@ class FaultyStore(MemoryStore):
         if self.failing_reads:
             self.failing_reads -= 1
             raise StoreError("the disk can't be read")
+
+
+def put_text(kept: dict[str, Kept], key: str, entry: Entry) -> bool:
+    """Does what a store does that keeps what it has in memory."""
+    if key not in kept or not kept[key].meta.live:
+        return False
+    meta = msgspec.structs.replace(kept[key].meta, head=entry.seq)
+    write = Write(key=key, meta=meta, entries=[entry])
+    change = plan(write, kept[key].written)
+    kept[key].check(key, change)
+    kept[key].apply(write, change, kept[key].written)
+    return True

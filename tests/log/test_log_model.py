@@ -36,7 +36,9 @@ class Model:
 
     def __init__(self, data: st.DataObject, *, durable: bool) -> None:
         self.data = data
-        self.store = FaultyStore(durable=durable)
+        at_once = durable and data.draw(st.booleans())
+        self.store = FaultyStore(durable=durable, at_once=at_once)
+        self.live_in_store = False
         self.written: Write | None = None
         self.all: dict[int, Held] = {}
         self.in_store = 0
@@ -74,8 +76,16 @@ class Model:
     async def say(self) -> None:
         kind = self.data.draw(st.sampled_from(["delta", "delta", "reasoning"]))
         for text in self.data.draw(st.lists(WORDS, min_size=1, max_size=6)):
+            self.store.failing = self.data.draw(st.integers(0, 4)) == 0
+            at_once = self.store.at_once and not self.store.failing
+            at_once = at_once and self.log.clean and self.live_in_store
+            woken = self.wakes
             self.log.append_text(kind, self.turn, text)
+            self.store.failing = False
             self.all[self.log.head] = (kind, self.turn, text)
+            if at_once:
+                self.in_store = self.log.head
+                assert self.wakes == woken + 1
 
     async def start_or_end(self) -> None:
         if not self.turn:
@@ -135,6 +145,7 @@ class Model:
             assert self.wakes == woken + 1
             assert self.log.settled == self.settling
         self.in_store = write.meta.head
+        self.live_in_store = write.meta.live
         self.receipts_stored += len(write.receipts)
 
     async def restart(self) -> None:
@@ -144,6 +155,7 @@ class Model:
             await self.store.commit([write], 0.0)
             assert write.meta is not None
             self.in_store = write.meta.head
+            self.live_in_store = write.meta.live
             self.receipts_stored += len(write.receipts)
         meta = await self.store.meta("s/c")
         self.log = self.load(meta or NEW)

@@ -7,6 +7,7 @@ import anyio
 import msgspec
 
 from protocol.events import ToolCallEvent
+from tests.fakes.faulty import put_text
 from wsserver.log.entry import Entry
 from wsserver.log.store import Meta, Receipt, StoreError, Write
 from wsserver.stores.memory import MemoryStore
@@ -15,7 +16,7 @@ _call = msgspec.json.Decoder(ToolCallEvent).decode
 
 
 class Disk(MemoryStore):
-    """Keeps what was committed; a crash ends a commit halfway.
+    """Keeps what was committed or put; a crash ends a commit halfway.
 
     Attributes:
         heads: The last stored number by key.
@@ -32,6 +33,7 @@ class Disk(MemoryStore):
         self.calls: set[tuple[str, str]] = set()
         self.broken_until = 0.0
         self.crashed = anyio.Event()
+        self._under_way: set[str] = set()
         self._chance = chance
         self._pace = chance.choice([0.0, 0.002, 0.02, 0.5])
 
@@ -50,6 +52,15 @@ class Disk(MemoryStore):
             await super().commit(writes, now)
             return
         crashed = self.crashed
+        self._under_way = {write.key for write in writes}
+        try:
+            await self._commit(writes, now, crashed)
+        finally:
+            self._under_way = set()
+
+    async def _commit(
+        self, writes: Sequence[Write], now: float, crashed: anyio.Event
+    ) -> None:
         with anyio.move_on_after(self._pace * self._chance.expovariate(1.0)):
             await crashed.wait()
         if crashed.is_set() and self._chance.random() < 0.5:
@@ -61,6 +72,14 @@ class Disk(MemoryStore):
             self._note(write)
         if crashed.is_set():
             raise StoreError("the process died and nobody heard of the commit")
+
+    def put_text(self, key: str, entry: Entry) -> bool:
+        if anyio.current_time() < self.broken_until or self._chance.random() < 0.3:
+            return False
+        assert key not in self._under_way, "it would overtake what came before"
+        assert self._kept[key].meta.live, "text comes while a turn runs"
+        self.heads[key] = entry.seq
+        return put_text(self._kept, key, entry)
 
     async def meta(self, key: str) -> Meta | None:
         await self._readable()

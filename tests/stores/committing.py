@@ -1,9 +1,9 @@
-"""A process that commits until it is killed, and prints each commit that it saw.
+"""A process that stores until it is killed, and prints each step that it saw.
 
-Run as `python -m tests.stores.committing FILE`. Commit number n appends some tokens
-to each conversation, so a reader can tell by the heads which commits are whole. Every
-few commits the turn so far is compacted; between them text goes to the journal,
-which is moved often.
+Run as `python -m tests.stores.committing FILE`. Step number n appends some tokens
+to each conversation: text that goes to the store at once where it takes it, and every
+few steps a commit of all that compacts the turn so far, so that a reader can tell by
+the heads which are whole. Text is moved to rows often.
 """
 
 import sys
@@ -11,6 +11,7 @@ from itertools import count
 from pathlib import Path
 
 import anyio
+import anyio.lowlevel
 
 from wsserver.log.entry import Entry, compact, text_entry
 from wsserver.log.store import Meta, Write
@@ -31,7 +32,7 @@ def head(number: int, index: int) -> int:
 
 
 def number(heads: list[int]) -> int:
-    """Returns after which commit the heads of all conversations are these."""
+    """Returns after which step the heads of all conversations are these."""
     at = next(n for n in count() if head(n, 0) >= heads[0])
     assert heads == [head(at, index) for index in range(len(KEYS))], "half a commit"
     return at
@@ -59,7 +60,15 @@ async def main(path: Path) -> None:
     store = SqliteStore(path, durability="process", boot="boot-1")
     for n in count(1):
         writes = [write(n, index) for index in range(len(KEYS))]
-        await store.commit(writes, float(n))
+        if n == 1 or n % COMPACTED_EVERY == 0:
+            await store.commit(writes, float(n))
+        else:
+            for each in writes:
+                for entry in each.entries:
+                    while not store.put_text(each.key, entry):
+                        await (
+                            anyio.lowlevel.checkpoint()
+                        )  # the files are full and on their way
         sys.stdout.write(f"{n}\n")
         sys.stdout.flush()
 

@@ -22,8 +22,8 @@ def done(seq: int, turn: int = 1) -> Entry:
     return Entry("done", seq, seq, turn, b'{"type":"done"}')
 
 
-def meta(head: int, *, oldest: int = 1, live: bool = True) -> Meta:
-    return Meta(epoch="e1", head=head, oldest=oldest, live=live, state=b"\0s\xff")
+def meta(head: int, *, epoch: str = "e1", oldest: int = 1, live: bool = True) -> Meta:
+    return Meta(epoch=epoch, head=head, oldest=oldest, live=live, state=b"\0s\xff")
 
 
 def appending(entries: Sequence[Entry], key: str = KEY, **members: Any) -> Write:

@@ -8,8 +8,11 @@ from typing import Any
 
 import anyio.to_thread
 
+from tests.stores.samples import KEY, NOW, appending, tokens
+from wsserver.log.entry import Entry
 from wsserver.stores import Durability
 from wsserver.stores.sqlite import SqliteStore
+from wsserver.stores.text_files import read_text_files
 
 
 async def open_file(
@@ -49,3 +52,26 @@ async def query(path: Path, sql: str) -> list[Any]:
             return rows
 
     return await anyio.to_thread.run_sync(ask)
+
+
+async def texts(path: Path) -> list[Entry]:
+    """Returns what is in the files of text."""
+    left = await anyio.to_thread.run_sync(read_text_files, path)
+    return [entry for text in left.texts.values() for entry in text]
+
+
+async def begin(store: SqliteStore, *keys: str) -> None:
+    """Commits the first token, and that a turn runs."""
+    await store.commit([appending(tokens(1, 1), key) for key in keys or (KEY,)], NOW)
+
+
+def stream(store: SqliteStore, first: int, last: int, *keys: str) -> None:
+    """Stores one token of each conversation after another."""
+    for entry in tokens(first, last):
+        for key in keys or (KEY,):
+            assert store.put_text(key, entry)
+
+
+async def moved(store: SqliteStore) -> None:
+    """Returns when what was posted to the writing thread is done."""
+    await store._writer.call(int)

@@ -77,7 +77,11 @@ class Kept:
 
 
 class Stores(RuleBasedStateMachine):
-    """Drives a store beside its model."""
+    """Drives a store beside its model.
+
+    Attributes:
+        running: The conversations whose text it has to take at once.
+    """
 
     def make(self) -> Store:
         raise NotImplementedError
@@ -89,6 +93,7 @@ class Stores(RuleBasedStateMachine):
     def begin(self) -> None:
         self.store: Store = self.make()
         self.model: dict[str, Kept] = {}
+        self.running: set[str] = set()
         self.now = NOW
 
     def commit(self, *writes: Write, streaming: bool = False) -> None:
@@ -159,6 +164,18 @@ class Stores(RuleBasedStateMachine):
         )
         for key, new in made.items():
             self.model[key].stream(new, self.now)
+
+    @rule(key=st.sampled_from(KEYS), texts=st.lists(TEXT, min_size=1, max_size=4))
+    def put(self, key: str, texts: list[str]) -> None:
+        """Appends the same where the store takes it at once."""
+        for entry in self.made(key, [("delta", text) for text in texts]):
+            if self.store.put_text(key, entry):
+                assert self.model[key].meta.live, "no turn runs"
+                kept = self.model[key]
+                kept.meta = replace(kept.meta, head=entry.seq)
+                kept.stream([entry], self.now)
+            else:
+                assert key not in self.running
 
     @precondition(lambda self: self.model)
     @rule(data=st.data(), pieces=APPENDED, limit=st.sampled_from([1, 20, 10**6]))
@@ -327,8 +344,15 @@ class SqliteStores(Stores):
     def run(self, wanted: Coroutine[Any, Any, T]) -> T:
         return self.runner.run(wanted)
 
+    def commit(self, *writes: Write, streaming: bool = False) -> None:
+        super().commit(*writes, streaming=streaming)
+        for write in writes:
+            live = write.meta is not None and write.meta.live
+            (self.running.add if live else self.running.discard)(write.key)
+
     @rule(killed=st.booleans())
     def reopen(self, killed: bool) -> None:
+        self.running.clear()
         self.run(crash(self.store) if killed else self.store.close())
         self.store = self.open()
 

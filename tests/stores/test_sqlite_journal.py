@@ -1,9 +1,9 @@
-"""The journal: text is in it first, in rows later, and read as one log throughout."""
+"""The journal: text is in files first, in rows later, and read as one log throughout."""
 
 import shutil
 import sqlite3
-from contextlib import closing
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import anyio
@@ -24,12 +24,19 @@ from tests.stores.samples import (
     receipt,
     tokens,
 )
-from tests.stores.sqlite_rig import crash, open_file, opened, query
-from wsserver.log.entry import Entry, compact, text_entry
+from tests.stores.sqlite_rig import (
+    begin,
+    crash,
+    moved,
+    open_file,
+    opened,
+    query,
+    stream,
+    texts,
+)
+from wsserver.log.entry import compact, text_entry
 from wsserver.log.store import StoreError, Write
-from wsserver.stores import sqlite_journal
-from wsserver.stores.sqlite import SqliteStore
-from wsserver.stores.sqlite_archive import Archive, Kept
+from wsserver.stores import sqlite_journal, text_files
 
 
 @pytest.fixture
@@ -37,39 +44,49 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "s.db"
 
 
-async def counts(path: Path) -> tuple[int, int]:
-    """Returns how many rows the journal has, and all conversations together."""
-    (row,) = await query(
-        path, "SELECT (SELECT count(*) FROM journal), (SELECT count(*) FROM batch)"
-    )
-    return row
+async def rows(path: Path) -> int:
+    """Returns how many rows all conversations have together."""
+    return (await query(path, "SELECT count(*) FROM batch"))[0][0]
 
 
-async def stream(store: SqliteStore, first: int, last: int, *keys: str) -> None:
-    """Commits one token of each conversation after another."""
-    for seq in range(first, last + 1):
-        await store.commit(
-            [appending(tokens(seq, seq), key) for key in keys or (KEY,)], NOW + seq
-        )
-
-
-async def test_text_of_many_conversations_is_one_row_a_commit(path: Path) -> None:
+async def test_text_of_running_turns_needs_no_transaction(path: Path) -> None:
     keys = [f"anna/{n}" for n in range(20)]
     async with opened(path) as store:
-        await stream(store, 1, 1, *keys)
-        assert await counts(path) == (0, 20), "that a turn runs is more than text"
+        assert not store.put_text(keys[0], tokens(1, 1)[0]), "nothing is known of it"
+        await begin(store, *keys)
 
         statements = list[str]()
         store._writing.set_trace_callback(statements.append)
-        await stream(store, 2, 5, *keys)
+        stream(store, 2, 5, *keys)
+        await moved(store)
         store._writing.set_trace_callback(None)
 
-        assert len(statements) == 4, "a commit of text is one statement"
-        assert await counts(path) == (4, 20)
+        assert not statements
+        assert len(await texts(path)) == 80
+        assert await rows(path) == 20
         for key in keys:
             assert await store.read(key, 0, ALL) == tokens(1, 5)
             assert await store.read(key, 3, ALL) == tokens(4, 5)
             assert await store.meta(key) == meta(5)
+
+
+async def test_what_is_not_text_that_follows_waits_for_a_commit(path: Path) -> None:
+    async with opened(path) as store:
+        await begin(store)
+        for entry in (*tokens(1, 1), *tokens(3, 3), done(2)):
+            assert not store.put_text(KEY, entry)
+        assert store.put_text(KEY, tokens(2, 2)[0])
+        await store.commit([at_rest([done(3)])], NOW)
+        assert not store.put_text(KEY, tokens(4, 4)[0]), "no turn runs"
+        assert only(await store.read(KEY, 0, ALL), 0) == [*tokens(1, 2), done(3)]
+
+
+async def test_what_has_to_outlive_the_power_waits_for_a_commit(path: Path) -> None:
+    async with opened(path, durability="power") as store:
+        await begin(store)
+        assert not store.put_text(KEY, tokens(2, 2)[0])
+        await store.commit([appending(tokens(2, 3))], NOW)
+        assert await store.read(KEY, 0, ALL) == tokens(1, 3)
 
 
 @pytest.mark.parametrize(
@@ -87,74 +104,107 @@ async def test_more_than_text_moves_the_text_of_its_conversation(
     path: Path, write: Write
 ) -> None:
     async with opened(path) as store:
-        await stream(store, 1, 1, KEY, OTHER)
-        await stream(store, 2, 3, KEY, OTHER)
+        await begin(store, KEY, OTHER)
+        stream(store, 2, 3, KEY, OTHER)
         await store.commit([write], NOW)
-        journal, rows = await counts(path)
-        assert (journal, rows) == (2, 3 if write.compacted else 4)
+        assert await rows(path) == (3 if write.compacted else 4)
         assert only(await store.read(KEY, 0, ALL), 0)[:4] == tokens(1, 4)
-
-        await store.commit([at_rest(tokens(4, 4), OTHER)], NOW)
-        assert (await counts(path))[0] == 0, "nothing is left that needs it"
-        assert await store.read(OTHER, 0, ALL) == tokens(1, 4)
+        assert await store.read(OTHER, 0, ALL) == tokens(1, 3)
 
 
-async def test_a_full_journal_is_moved_behind_the_commit(
+async def test_a_full_file_is_moved_while_text_goes_on(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sqlite_journal, "FULL_BYTES", 1_500)
     most = 0
     async with opened(path) as store:
-        for seq in range(1, 200):
-            await stream(store, seq, seq, KEY, OTHER)
-            most = max(most, (await counts(path))[0])
-        rows = (await counts(path))[1]
+        await begin(store, KEY, OTHER)
+        for seq in range(2, 200):
+            stream(store, seq, seq, KEY, OTHER)
+            if seq % 7 == 0:
+                await moved(store)
+            most = max(most, len(await texts(path)))
+        await moved(store)
 
-        assert 10 < most < 40
-        assert 6 < rows < 30
-        assert await store.read(KEY, 0, ALL) == tokens(1, 199)
+        assert 30 < most < 120
+        assert 6 < await rows(path) < 60
+        for key in (KEY, OTHER):
+            assert await store.read(key, 0, ALL) == tokens(1, 199)
         point = await store.trim_point(KEY, NOW + 500, 0)
     assert point == 0, "the running turn never goes"
+    assert await rows(path) < 63
 
 
-async def test_text_that_can_not_be_moved_makes_commits_fail_in_the_end(
+async def test_text_that_comes_while_it_is_moved_is_kept(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sqlite_journal, "FULL_BYTES", 400)
+    written = Event()
+
+    def hold(*_: Any) -> int:
+        assert written.wait(5)
+        return sqlite3.SQLITE_OK
+
+    store = await open_file(path)
+    await begin(store)
+    store._writing.set_authorizer(hold)
+    stream(store, 2, 40)
+    seen = await store.read(KEY, 0, ALL)
+    written.set()
+    await moved(store)
+    store._writing.set_authorizer(None)
+    assert seen == await store.read(KEY, 0, ALL) == tokens(1, 40)
+    await crash(store)
+    async with opened(path) as store:
+        assert await store.read(KEY, 0, ALL) == tokens(1, 40)
+
+
+async def test_text_that_can_not_be_moved_waits_for_commits_in_the_end(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sqlite_journal, "FULL_BYTES", 400)
+    monkeypatch.setattr(text_files, "FILE_BYTES", 2_000)
 
     def refuse(action: int, table: str | None, *_: Any) -> int:
         refused = action == sqlite3.SQLITE_INSERT and table == "batch"
         return sqlite3.SQLITE_DENY if refused else sqlite3.SQLITE_OK
 
     async with opened(path) as store:
-        await stream(store, 1, 1)
+        await begin(store)
         store._writing.set_authorizer(refuse)
+        head, drop = 1, Write(key=OTHER, delete=True)  # which has to move all text
         with structlog.testing.capture_logs() as logged:
-            with pytest.raises(StoreError):
-                await stream(store, 2, 100)
-            kept = await store.meta(KEY)
-            store._writing.set_authorizer(None)
-        assert kept is not None
-        assert {line["event"] for line in logged} == {"store_journal_not_moved"}
-        assert 10 < kept.head < 60
-        assert await store.read(KEY, 0, ALL) == tokens(1, kept.head)
+            while store.put_text(KEY, tokens(head + 1, head + 1)[0]):
+                head += 1
+                await moved(store)
+            for write in (appending(tokens(head + 1, head + 1)), drop):
+                with pytest.raises(StoreError, match="not authorized"):
+                    await store.commit([write], NOW)
+        assert {line["event"] for line in logged} == {"store_text_not_moved"}
+        assert 30 < head < 100
+        assert await store.read(KEY, 0, ALL) == tokens(1, head)
+        assert await store.meta(KEY) == meta(head)
 
-        await stream(store, kept.head + 1, 100)
-
+        store._writing.set_authorizer(None)
+        await store.commit([appending(tokens(head + 1, head + 1))], NOW)
+        await store.commit([drop], NOW)
+        stream(store, head + 2, 100)
         assert await store.read(KEY, 0, ALL) == tokens(1, 100)
 
 
-async def test_a_full_disk_leaves_what_is_in_the_journal_readable(path: Path) -> None:
+async def test_a_full_disk_leaves_the_text_readable(path: Path) -> None:
     big = text_entry("delta", 4, 1, "x" * 1_000_000)
     async with opened(path) as store:
-        await stream(store, 1, 3)
+        await begin(store)
+        stream(store, 2, 3)
         await store._writer.call(store._writing.execute, "PRAGMA max_page_count = 60")
+        assert not store.put_text(KEY, text_entry("delta", 4, 1, "x" * 1_050_000))
         for _ in range(2):
             with pytest.raises(StoreError, match="Free some space"):
                 await store.commit([appending([big])], NOW)
             assert await store.read(KEY, 0, ALL) == tokens(1, 3)
             assert await store.meta(KEY) == meta(3)
-        await stream(store, 4, 5)
+        stream(store, 4, 5)
         assert await store.read(KEY, 1, ALL) == tokens(2, 5)
 
 
@@ -169,100 +219,44 @@ async def test_a_write_that_does_not_follow_on_the_journal_changes_nothing(
         entries=tokens(first, 6) if entries else (),
     )
     async with opened(path) as store:
-        await stream(store, 1, 4, KEY, OTHER)
+        await begin(store, KEY, OTHER)
+        stream(store, 2, 4, KEY, OTHER)
         with pytest.raises(StoreError, match=KEY):
             await store.commit([appending(tokens(5, 5), OTHER), wrong], NOW)
 
         assert await store.read(KEY, 0, ALL) == tokens(1, 4)
         assert await store.read(OTHER, 0, ALL) == tokens(1, 4)
-        await stream(store, 5, 6, KEY, OTHER)
+        stream(store, 5, 6, KEY, OTHER)
         assert await store.read(OTHER, 0, ALL) == tokens(1, 6)
 
 
-async def test_deleted_text_is_not_in_the_journal_either(path: Path) -> None:
+@pytest.mark.parametrize("moving", [True, False])
+async def test_deleted_text_is_nowhere(
+    path: Path, monkeypatch: pytest.MonkeyPatch, moving: bool
+) -> None:
+    if moving:
+        monkeypatch.setattr(sqlite_journal, "FULL_BYTES", 1_500)
     private = "a rather private sentence"
     async with opened(path) as store:
-        await stream(store, 1, 1, KEY, OTHER)
+        await begin(store, KEY, OTHER)
         for seq in range(2, 300):
-            entry = text_entry("delta", seq, 1, private)
-            await store.commit(
-                [appending([entry]), appending(tokens(seq, seq), OTHER)], NOW
-            )
-        await store._reader.call(store._move, store._reading, "PASSIVE")
-        assert private.encode() in await anyio.Path(path).read_bytes()
+            assert store.put_text(KEY, text_entry("delta", seq, 1, private))
+            stream(store, seq, seq, OTHER)
+        left = await texts(path)
+        assert any(private in entry.text() for entry in left)
 
         again = appending(tokens(1, 2))
         await store.commit([Write(key=KEY, delete=True), again], NOW)
         await store._reader.call(int)
-        await store._writer.call(int)
+        await moved(store)
 
         async for file in anyio.Path(path.parent).iterdir():
             assert private.encode() not in await file.read_bytes(), file.name
         assert await store.read(OTHER, 0, ALL) == tokens(1, 299)
         assert await store.read(KEY, 0, ALL) == tokens(1, 2)
-
-
-async def test_a_killed_server_leaves_the_journal_to_the_next(path: Path) -> None:
-    store = await open_file(path)
-    await stream(store, 1, 5, KEY, OTHER)
-    await store.commit([at_rest(tokens(6, 6))], NOW + 6)
-    await crash(store)
-    assert (await counts(path))[0] == 4
-
-    async with opened(path) as store:
-        assert await store.read(KEY, 0, ALL) == tokens(1, 6)
-        assert await store.read(OTHER, 0, ALL) == tokens(1, 5)
-        assert await store.meta(OTHER) == meta(5)
-        assert await store.live() == [OTHER]
-        await stream(store, 6, 7, OTHER)
-        assert await store.read(OTHER, 4, ALL) == tokens(5, 7)
-
-    assert (await counts(path))[0] == 0, "closing moves all"
-    async with opened(path) as store:
-        assert await store.read(OTHER, 0, ALL) == tokens(1, 7)
-
-
-async def test_others_see_what_is_in_the_journal(path: Path) -> None:
-    def look() -> tuple[list[Kept], list[Entry]]:
-        with closing(Archive(path)) as archive:
-            found = archive.find(KEY)
-            return list(archive.conversations()), list(archive.entries(found))
-
-    store = await open_file(path)
-    await stream(store, 1, 5, KEY, OTHER)
-    await store.commit([at_rest(tokens(6, 6), OTHER)], NOW + 6)
-    while_serving = await anyio.to_thread.run_sync(look)
-    await crash(store)
-    assert await anyio.to_thread.run_sync(look) == while_serving
-
-    (first, second), entries = while_serving
-    assert entries == tokens(1, 5)
-    size = sum(len(entry.body) for entry in entries)
-    assert first == Kept(
-        key=KEY, epoch="e1", oldest=1, head=5, bytes=size, live=True, written=NOW + 5
-    )
-    assert (second.head, second.bytes, second.written) == (6, size + 3, NOW + 6)
-
-
-@pytest.mark.parametrize(
-    "damage",
-    [
-        "UPDATE journal SET texts = substr(texts, 2)",
-        "UPDATE journal SET texts = CAST(x'91' || texts AS BLOB)",
-        "DELETE FROM journal WHERE id = 1",
-        "DELETE FROM conversation",
-    ],
-)
-async def test_a_damaged_journal_is_not_taken_for_a_log(
-    path: Path, damage: str
-) -> None:
-    store = await open_file(path)
-    await stream(store, 1, 5)
-    await crash(store)
-    await query(path, damage)
-
-    with pytest.raises(StoreError, match=r"s\.db: entries are damaged"):
-        await open_file(path)
+        stream(store, 3, 3)
+        stream(store, 300, 300, OTHER)
+        assert await store.read(KEY, 0, ALL) == tokens(1, 3)
 
 
 async def test_whatever_of_the_write_ahead_log_is_lost_commits_stay_whole(

@@ -247,9 +247,8 @@ class Committer:
         if self.failing or was_overdue:
             for conversation in self._due.values():
                 conversation.stalled = False
-        self._succeeded(pairs)
-        seconds = anyio.current_time() - began
-        self._metrics.commit(seconds, sum(len(write.entries) for write in writes))
+        entries = self._succeeded(pairs)
+        self._metrics.commit(anyio.current_time() - began, entries)
         return True
 
     def _take_back(self, logs: dict[str, ConversationLog]) -> None:
@@ -282,13 +281,16 @@ class Committer:
         self._stall(self._due.values())
         self.on_failure()
 
-    def _succeeded(self, pairs: list[tuple[ConversationLog, Write]]) -> None:
+    def _succeeded(self, pairs: list[tuple[ConversationLog, Write]]) -> int:
+        """Lets all know; returns how many entries were stored since the last time."""
         if self.failing:
             log.warning("store_works_again")
             self.failing = False
             self.on_recovery()
         self._deleting = set()
+        entries = 0
         for conversation, write in pairs:
-            conversation.committed(write)
+            entries += conversation.committed(write)
             if conversation.clean or not (write.meta and write.meta.live):
                 self.on_settled(conversation)
+        return entries

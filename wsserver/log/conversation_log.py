@@ -47,7 +47,7 @@ class ConversationLog:
     """
 
     __slots__ = (
-        "_committed", "_compact_from", "_compact_through", "_dirty", "_durable",
+        "_committed", "_compact_from", "_compact_through", "_counted", "_dirty", "_durable",
         "_hurry", "_is_dirty", "_keep_from", "_only_text", "_receipts", "_settled",
         "_settling", "_snapshot", "_store", "_tail", "_taken", "_trim_through", "_wakes",
         "changes", "conversation", "deleted", "epoch", "head", "kept", "key", "oldest",
@@ -91,6 +91,7 @@ class ConversationLog:
         self._settled = 0  # changes that are in the store
         self._settling = 0  # with the commit under way
         self._committed = meta.head  # the last number in the store
+        self._counted = meta.head  # the last one that `committed` told of
         self._tail = Tail(meta.head)
         self._receipts: list[Receipt] = []
         self._compact_from = meta.head + 1  # first number of rows not yet compacted
@@ -110,8 +111,7 @@ class ConversationLog:
     def append(self, event: type[E], **members: Any) -> E:
         """Appends an event under the next number and returns it."""
         made = event(conversation=self.conversation, seq=self.head + 1, **members)
-        kind = str(event.__struct_config__.tag)
-        seq = made.seq
+        kind, seq = str(event.__struct_config__.tag), made.seq
         self._only_text = False
         self._add(Entry(kind, seq, seq, members.get("turn", 0), _encode(made)))
         self._mark()
@@ -120,8 +120,8 @@ class ConversationLog:
     def append_text(self, kind: str, turn: int, text: str, attrs: bytes = b"") -> None:
         """Appends text under as few numbers as frames of bounded size allow.
 
-        It comes with no change of the engine's state, and more of it will follow. A
-        store that is not durable need not have it before the tail gets long.
+        It comes with no change of the engine's state. A durable store has it at once if
+        it can and has all that came before; another, when the tail gets long.
         """
         entry = text_entry(kind, self.head + 1, turn, text, attrs)
         if len(entry.body) > MAX_MERGED_BYTES and len(text) > 1:
@@ -129,8 +129,19 @@ class ConversationLog:
             self.append_text(kind, turn, text[:half], attrs)
             self.append_text(kind, turn, text[half:], attrs)
             return
+        was_clean = self._settled == self.changes
         self._add(entry)
-        if self._durable or self._tail.loose > SEAL_AFTER:
+        if not self._durable:
+            if self._tail.loose > SEAL_AFTER:
+                self._mark()
+        elif was_clean and not self.deleted and self._store.put_text(self.key, entry):
+            self._committed = self.stored = entry.seq
+            self._settled = self.changes
+            if self._tail.loose > SEAL_AFTER:
+                self._tail.seal(entry.seq)
+            for wake in self._wakes:
+                wake()
+        else:
             self._mark()
 
     def adopt(self, entries: Sequence[Entry]) -> None:
@@ -140,7 +151,7 @@ class ConversationLog:
             return
         first = entries[0].first
         self.oldest = self._compact_from = self._keep_from = first
-        self.stored = self._committed = first - 1
+        self.stored = self._committed = self._counted = first - 1
         self._tail = Tail(first - 1)
         for entry in entries:
             self._add(entry)
@@ -158,8 +169,8 @@ class ConversationLog:
         self._mark()
 
     def hurry(self) -> None:
-        """Asks for the next commit to be soon: somebody waits for it."""
-        if self._durable:
+        """Asks for the next commit to be soon, if there is one: somebody waits."""
+        if self._durable and not self.clean:
             self._hurry()
 
     def keep_from(self, first: int) -> None:
@@ -287,10 +298,9 @@ class ConversationLog:
         assert not self._tail.entries, "the tail is loaded before anything is appended"
         position = max(first, self.oldest) - 1
         entries: list[Entry] = []
-        while position < self.head:
-            batch = await self.fetch(position, MAX_MERGED_BYTES)
-            if not batch:
-                break
+        while position < self.head and (
+            batch := await self.fetch(position, MAX_MERGED_BYTES)
+        ):
             entries += batch
             position = batch[-1].seq
         if entries:
@@ -332,8 +342,12 @@ class ConversationLog:
             trim_through=self._trim_through,
         )
 
-    def committed(self, write: Write) -> None:
-        """Takes note that the store holds `write`, and wakes who follows."""
+    def committed(self, write: Write) -> int:
+        """Takes note that the store holds `write`, and wakes who follows.
+
+        Returns:
+            How many entries were stored since the last one, at once or with it.
+        """
         meta = write.meta
         assert meta is not None, "only a write that deletes has no meta"
         self.kept = True
@@ -354,6 +368,8 @@ class ConversationLog:
         if self._durable:
             for wake in self._wakes:
                 wake()
+        count, self._counted = meta.head - self._counted, meta.head
+        return count
 
     def not_committed(self) -> None:
         """Takes note that `take_write`'s write failed; it stays due."""

@@ -121,6 +121,19 @@ class Store(Protocol):
         """
         ...
 
+    def put_text(self, key: str, entry: Entry) -> bool:
+        """Stores one entry of text at once, if that takes microseconds.
+
+        It is for a conversation that is live as committed last, follows on what is
+        stored of it, and changes nothing else: the meta stays as it was, but for the
+        head. No commit that writes the conversation is under way. A crash can't take
+        the entry back.
+
+        Returns:
+            Whether it is stored. If not, nothing happened; a commit will bring it.
+        """
+        ...
+
     async def meta(self, key: str) -> Meta | None:
         """Returns the conversation's meta, None if it is not kept."""
         ...

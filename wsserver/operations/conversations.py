@@ -116,15 +116,17 @@ def renew_epochs(settings: Settings) -> int:
         pass  # there is one, and it is ours
     from wsserver.stores.sql import statement
     from wsserver.stores.sqlite_file import SqliteFile, explained
+    from wsserver.stores.sqlite_journal import recover
 
     file = SqliteFile(store_path(settings))
     try:
         connection = file.connect("power")
         try:
+            recover(connection, file.path)
             return connection.execute(statement("renew_epochs")).rowcount
         finally:
             connection.close()
-    except sqlite3.Error as error:
+    except (sqlite3.Error, OSError) as error:
         raise explained(error, file.path) from error
     finally:
         file.release()

@@ -42,7 +42,7 @@ class MemoryStore:
 
     def __init__(self) -> None:
         self.durable = False
-        self._kept: dict[str, _Kept] = {}
+        self._kept: dict[str, Kept] = {}
 
     async def commit(self, writes: Sequence[Write], now: float) -> None:
         """Writes all or nothing; as `Store.commit`."""
@@ -57,7 +57,11 @@ class MemoryStore:
         for key in gone:
             kept.pop(key, None)
         for write, change in changes:
-            kept.setdefault(write.key, _Kept()).apply(write, change, now)
+            kept.setdefault(write.key, Kept()).apply(write, change, now)
+
+    def put_text(self, key: str, entry: Entry) -> bool:
+        """Stores nothing: text of a store that is not durable waits for no commit."""
+        return False
 
     async def meta(self, key: str) -> Meta | None:
         """Returns the conversation's meta; as `Store.meta`."""
@@ -110,7 +114,7 @@ class MemoryStore:
         self._kept = {}
 
 
-class _Kept:
+class Kept:
     """What is kept of one conversation."""
 
     meta: Meta
@@ -134,6 +138,7 @@ class _Kept:
         return index == len(self.rows) or self.rows[index].first > seq
 
     def apply(self, write: Write, change: Change, now: float) -> None:
+        """Does what was checked."""
         rows = self.rows
         if change.dropped:
             begin = bisect_left(rows, change.dropped[0], key=_last)

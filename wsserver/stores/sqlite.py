@@ -1,6 +1,7 @@
 """The embedded store: one SQLite file, one thread that writes, one that reads.
 
-Text goes to a journal first, see `wsserver.stores.sqlite_journal`.
+Text goes to a journal first, from the event loop itself: see
+`wsserver.stores.sqlite_journal`.
 
 Commits wait for no medium unless `durability` is `power`, and not for the moving of
 the write-ahead log into the file either: the reading thread does most of that.
@@ -9,6 +10,7 @@ Runs under asyncio only (uvloop included).
 
 import sqlite3
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
 
@@ -28,8 +30,9 @@ from wsserver.stores.sqlite_file import (
     explained,
     opened,
 )
-from wsserver.stores.sqlite_journal import Journal
+from wsserver.stores.sqlite_journal import Journal, recover
 from wsserver.stores.sqlite_read import decode, joined, read_entries, read_meta
+from wsserver.stores.text_files import TextFiles, remove_text_files
 from wsserver.stores.worker import Worker
 
 log = structlog.get_logger(__name__)
@@ -72,21 +75,25 @@ class SqliteStore:
         self._pages = 0  # written since the last checkpoint
         self._wipe = False  # deleted text is still in the write-ahead log
         self._checkpointing = False
-        self._journal = Journal()
         self._moving = False
-        connections: list[sqlite3.Connection] = []
-        try:
-            connections = [self._file.connect(durability) for _ in range(2)]
-            self._writing, self._reading = connections
-            self.epochs_renewed = opened(self._writing, durability, boot)
-            self._journal.load(self._writing)
-        except BaseException as error:
-            for connection in connections:
-                connection.close()
-            self._file.release()
-            if isinstance(error, sqlite3.Error):
+        self._now = 0.0  # of the newest commit
+        with ExitStack() as opening:
+            opening.callback(self._file.release)
+            self._writing = opening.enter_context(
+                closing(self._file.connect(durability))
+            )
+            self._reading = opening.enter_context(
+                closing(self._file.connect(durability))
+            )
+            try:
+                recover(self._writing, self._file.path)
+                self.epochs_renewed = opened(self._writing, durability, boot)
+                self._journal = Journal(TextFiles(self._file.path))
+            except (sqlite3.Error, OSError) as error:
                 raise explained(error, self._file.path) from error
-            raise
+            opening.pop_all()
+        # What is written at once can be taken back by a power failure.
+        self._at_once = durability == "process"
         if self.epochs_renewed:
             log.warning("store_may_have_lost_commits", path=str(self._file.path))
         self._writer = Worker("store-writer")
@@ -95,7 +102,22 @@ class SqliteStore:
     async def commit(self, writes: Sequence[Write], now: float) -> None:
         """Writes all or nothing; as `Store.commit`."""
         self._check_open()
+        if any(write.delete or write.trim_through for write in writes):
+            while self._journal.retired:
+                await self._writer.call(self._move_text)
+            self._journal.retire()
         await self._writer.call(self._commit, writes, now)
+
+    def put_text(self, key: str, entry: Entry) -> bool:
+        """Stores text at once where that is possible; as `Store.put_text`."""
+        if not self._at_once or not self._journal.put(key, entry):
+            return False
+        if self._journal.full and not self._moving:
+            self._moving = True
+            if not self._journal.retired:
+                self._journal.retire()
+            self._writer.post(self._move_full)
+        return True
 
     async def meta(self, key: str) -> Meta | None:
         """Returns the conversation's meta; as `Store.meta`."""
@@ -140,7 +162,7 @@ class SqliteStore:
         """
         if self._closed:
             return
-        self._closed = True
+        self._closed, self._at_once = True, False
         with anyio.CancelScope(shield=True):
             await self._writer.call(int)  # after all commits, whose checkpoint ...
             await self._reader.call(self._reading.close)  # ... the reader still does
@@ -165,19 +187,23 @@ class SqliteStore:
             self._pages += self._journal.commit(self._writing, writes, now)
         except sqlite3.Error as error:
             raise explained(error, self._file.path) from error
+        self._now = now
         self._wipe = self._wipe or any(write.delete for write in writes)
         if (self._wipe or self._pages > _CHECKPOINT_PAGES) and not self._checkpointing:
             self._checkpointing = True
             self._reader.post(self._checkpoint)
-        if self._journal.full and not self._moving:
-            self._moving = True
-            self._writer.post(self._move_text)  # nobody waits for it
 
     def _move_text(self) -> None:
         try:
-            self._pages += self._journal.move(self._writing)
-        except sqlite3.Error as error:  # the journal still has it: later again
-            log.warning("store_journal_not_moved", error=str(error))
+            self._pages += self._journal.move(self._writing, self._now)
+        except sqlite3.Error as error:
+            raise explained(error, self._file.path) from error
+
+    def _move_full(self) -> None:
+        try:
+            self._move_text()
+        except StoreError as error:  # the file still has it: later again
+            log.warning("store_text_not_moved", error=str(error))
         self._moving = False
 
     def _complete_checkpoint(self) -> None:
@@ -189,11 +215,13 @@ class SqliteStore:
 
     def _finish(self) -> None:
         try:
-            self._journal.move(self._writing)
+            self._journal.move(self._writing, self._now)
             closed(self._writing)
-        except sqlite3.Error as error:
+            remove_text_files(self._file.path)
+        except (sqlite3.Error, OSError) as error:
             raise explained(error, self._file.path) from error
         finally:
+            self._journal.close()
             self._writing.close()
             self._file.release()
 

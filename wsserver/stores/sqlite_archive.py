@@ -1,8 +1,9 @@
 """A SQLite store as others than its server see it: what is in it, without changes.
 
 May be used while a server has the file open, or after it was killed. Each read is
-short, since one that lasts would keep the server from emptying its write-ahead log,
-and sees rows and journal as they were at one moment. Everything here blocks.
+short, since one that lasts would keep the server from emptying its write-ahead log.
+Text that has not got to rows yet is read before them, so that none that moves
+meanwhile is missed. Everything here blocks.
 """
 
 import sqlite3
@@ -19,7 +20,8 @@ from wsserver.log.reading import READ_BYTES
 from wsserver.log.store import StoreError
 from wsserver.stores.sql import statement
 from wsserver.stores.sqlite_file import check_ours, explained
-from wsserver.stores.sqlite_read import Left, joined, read_entries, read_journal
+from wsserver.stores.sqlite_read import joined, read_entries
+from wsserver.stores.text_files import Left, read_text_files
 
 _BUSY_SECONDS = 5.0
 _PAGE = 200
@@ -130,9 +132,9 @@ class Archive:
         """
         after = kept.oldest - 1
         while after < kept.head:
-            with self._reading() as journal:
+            with self._reading() as left:
                 rows = read_entries(self._connection, kept.key, after, READ_BYTES)
-            text = journal.texts.get(kept.key, ())
+            text = left.texts.get((kept.key, kept.epoch), ())
             batch = joined(rows, text, after, READ_BYTES)
             if not batch or batch[0].first > after + 1:
                 raise StoreError(
@@ -145,26 +147,22 @@ class Archive:
                 after = entry.seq
 
     def _kept(self, sql: str, values: Mapping[str, Any]) -> list[Kept]:
-        with self._reading() as journal:
+        with self._reading() as left:
             rows = self._connection.execute(sql, values).fetchall()
-        return [_kept(row, journal) for row in rows]
+        return [_kept(row, left) for row in rows]
 
     @contextmanager
     def _reading(self) -> Generator[Left]:
-        """Gives the journal as it was when the rows were that are read inside."""
+        """Gives the text that the rows lack, or do not lack, that are read inside."""
         try:
-            self._connection.execute("BEGIN")
-            try:
-                yield read_journal(self._connection)
-            finally:
-                self._connection.execute("COMMIT")
-        except sqlite3.Error as error:
+            yield read_text_files(self.path)
+        except (sqlite3.Error, OSError) as error:
             raise explained(error, self.path) from error
 
 
-def _kept(row: tuple[Any, ...], journal: Left) -> Kept:
+def _kept(row: tuple[Any, ...], left: Left) -> Kept:
     key, epoch, head, oldest, live, written, size = row
-    text = [entry for entry in journal.texts.get(key, ()) if entry.seq > head]
+    text = left.after(key, epoch, head)
     return Kept(
         key=key,
         epoch=epoch,
@@ -172,5 +170,5 @@ def _kept(row: tuple[Any, ...], journal: Left) -> Kept:
         head=text[-1].seq if text else head,
         bytes=size + sum([len(entry.body) for entry in text]),
         live=bool(live),
-        written=max(written, journal.at) if text else written,
+        written=max(written, left.at) if text else written,
     )

@@ -13,7 +13,7 @@ from wsserver.log.store import StoreError
 from wsserver.stores import Durability
 from wsserver.stores.sql import statement
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 _APPLICATION_ID = 0x77737372
 _OLDEST_SQLITE = (3, 38, 0)  # the first with `->>`
 _BUSY_SECONDS = 10.0  # only our own two connections can be in each other's way
@@ -43,7 +43,7 @@ def boot_id() -> str | None:
         return None
 
 
-def explained(error: sqlite3.Error, path: Path) -> StoreError:
+def explained(error: sqlite3.Error | OSError, path: Path) -> StoreError:
     """Makes the error for a person: the file, what is wrong, what to do."""
     code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
     return StoreError(f"{path}: {error}. {_REMEDIES.get(code, '')}".rstrip())

@@ -1,90 +1,98 @@
 """The journal of a SQLite store: text that is stored, and not yet in its rows.
 
-While models stream, nearly all that is committed is a little text of each of many
-conversations. A row, an entry in an index and a new head for each of them would cost
-far more than the text. So all text of a commit goes down as one row of the table
-`journal`. It gets to the rows of its conversation many tokens at a time: with the
-conversation's next write that is more than text, such as the end of its turn, or with
-all others' when the journal is full. What stands at or below `conversation.head` is
-in rows already, so it does no harm that it stays in the journal for a while.
+While models stream, nearly all that comes is a little text of each of many
+conversations. A transaction, a row, an entry in an index and a new head for each would
+cost far more than the text. So text is appended to a file, which is a single call to
+the operating system; it outlives the process from then on. It gets to the rows of its
+conversation many tokens at a time: with the conversation's next write that is more
+than text, such as the end of its turn, or with all others' when the file is full.
+What stands at or below `conversation.head` is in rows already, so it does no harm that
+it stays in the file for a while.
 
 The same text is in memory here, for reads.
 """
 
+import secrets
 import sqlite3
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
+from pathlib import Path
 
 import msgspec
+import structlog
 from msgspec import structs
 
 from wsserver.log.entry import TEXT_KINDS, Entry
 from wsserver.log.store import Meta, Write
 from wsserver.stores.rows import ROW_BYTES, Change, Row, does_not_follow, plan
-from wsserver.stores.sql import statement
-from wsserver.stores.sqlite_commit import (
-    PAGE_BYTES,
-    encoded,
-    transaction,
-    write_rows,
+from wsserver.stores.sqlite_commit import Changed, transaction, write_rows
+from wsserver.stores.sqlite_read import read_meta
+from wsserver.stores.text_files import (
+    Left,
+    TextFiles,
+    label,
+    read_text_files,
+    remove_text_files,
 )
-from wsserver.stores.sqlite_read import damaged, read_journal, read_meta
+
+log = structlog.get_logger(__name__)
 
 FULL_BYTES = 524_288
-"""How much the journal holds before all of it is moved: some 7,000 tokens."""
-
-_MOST = 1_000  # entries of one conversation; more of them are rather rows at once
-
-_APPEND = statement("journal_append")
-_CLEAR = statement("journal_clear")
+"""How long a file gets before all text is moved: some 5,000 tokens."""
 
 _encode = msgspec.msgpack.Encoder().encode
 
 
 class Journal:
-    """Writes commits: text to the journal, all else to rows.
+    """Text goes to a file from the event loop, all else to rows in another thread.
 
-    For the writing thread, but for `text`.
+    Of a conversation that a commit under way writes, no text may come.
     """
 
-    def __init__(self) -> None:
-        self._bytes = 0  # that the table holds, moved or not
-        self._at = 0.0  # when it was appended to last
-        self._texts: dict[str, _Text] = {}
-        self._metas: dict[str, Meta] = {}  # as written last, of live conversations
+    def __init__(self, files: TextFiles) -> None:
+        self._files = files
+        self._texts: dict[str, _Text] = {}  # of live conversations
 
-    def load(self, connection: sqlite3.Connection) -> None:
-        """Takes over what a process that was killed left in the table.
+    # In the event loop
 
-        Raises:
-            sqlite3.Error: It can't be read, or is damaged.
-        """
-        left = read_journal(connection)
-        self._bytes, self._at = left.bytes, left.at
-        for key, text in left.texts.items():
-            meta = read_meta(connection, key)
-            if meta is None:
-                raise damaged()
-            newer = [entry for entry in text if entry.seq > meta.head]
-            if newer:
-                if newer[0].first != meta.head + 1:
-                    raise damaged()
-                self._texts[key] = _Text()
-                self._texts[key].add(newer, encoded(newer))
-                self._metas[key] = structs.replace(meta, head=newer[-1].seq)
+    def put(self, key: str, entry: Entry) -> bool:
+        """Stores text of a live conversation; returns whether it did."""
+        text = self._texts.get(key)
+        if text is None or entry.first != text.head + 1 or entry.kind not in TEXT_KINDS:
+            return False
+        blob = _encode(entry)
+        if not self._files.append(text.label, blob):
+            return False
+        text.head = entry.seq
+        text.entries.append(entry)
+        text.blobs.append(blob)
+        return True
+
+    @property
+    def full(self) -> bool:
+        """Whether it is time to move all text to rows."""
+        return self._files.size > FULL_BYTES
+
+    @property
+    def retired(self) -> bool:
+        """Whether a file waits for its text to be moved."""
+        return self._files.retired
+
+    def retire(self) -> None:
+        """Lets text go to another file, so that this one can be cleared."""
+        self._files.retire()
+
+    # From any thread
 
     def text(self, key: str) -> list[Entry]:
-        """Returns what a conversation's rows lack now; from any thread.
+        """Returns what a conversation's rows lack now.
 
         What is read from rows afterwards may have some of it, see `joined`.
         """
         text = self._texts.get(key)
         return text.entries.copy() if text else []
 
-    @property
-    def full(self) -> bool:
-        """Whether it is time to move all text to rows."""
-        return self._bytes > FULL_BYTES
+    # In the writing thread
 
     def commit(
         self, connection: sqlite3.Connection, writes: Sequence[Write], now: float
@@ -95,76 +103,52 @@ class Journal:
             StoreError: A write does not fit what is stored.
             sqlite3.Error: The file can't be written.
         """
-        texts: list[tuple[Write, bytes]] = []
-        others: list[Write] = []
-        for write in writes:
-            if self._is_text(write):
-                texts.append((write, encoded(write.entries)))
-            else:
-                others.append(write)
-        # What is dropped is to stay nowhere; and what can't be moved is not to grow
-        # for ever: then commits fail.
-        if self._bytes > 2 * FULL_BYTES or any(
-            write.delete or write.trim_through for write in others
-        ):
-            others += self._moves({write.key for write in others})
-        if not others:  # one statement is a transaction of its own
-            size = _append(connection, texts, now)
-            self._note_text(texts, size, now)
-            return size // PAGE_BYTES + 2
-        with transaction(connection):
-            pages, empty = self._write_rows(connection, others, now)
-            size = _append(connection, texts, now)
-        self._note_rows(others, empty=empty)
-        self._note_text(texts, size, now)
-        return pages + size // PAGE_BYTES + 2
-
-    def move(self, connection: sqlite3.Connection) -> int:
-        """Moves all text to rows; returns about how many pages that took.
-
-        Raises:
-            sqlite3.Error: The file can't be written.
-        """
-        moves = self._moves()
-        with transaction(connection):
-            pages, empty = self._write_rows(connection, moves, self._at)
-        self._note_rows(moves, empty=empty)
-        return pages
-
-    def _is_text(self, write: Write) -> bool:
-        last, meta, entries = self._metas.get(write.key), write.meta, write.entries
-        return (
-            last is not None
-            and meta is not None
-            and not (write.compacted or write.receipts or write.trim_through)
-            and 0 < len(entries) <= _MOST
-            and entries[0].first == last.head + 1
-            and meta.state == last.state
-            and meta.oldest == last.oldest
-            and meta.live
-            and meta.epoch == last.epoch
-            and all([entry.kind in TEXT_KINDS for entry in entries])  # noqa: C419 - faster
-        )
-
-    def _moves(self, but: AbstractSet[str] = frozenset()) -> list[Write]:
-        keys = self._texts.keys() - but
-        return [Write(key=key, meta=self._metas[key]) for key in keys]
-
-    def _write_rows(
-        self, connection: sqlite3.Connection, writes: Sequence[Write], now: float
-    ) -> tuple[int, bool]:
-        """Writes with the text before them; says whether the journal is empty then."""
         gone = [write.key for write in writes if write.delete]
         changes = [
             (write, self._change(write, now, gone))
             for write in writes
             if not write.delete
         ]
-        pages = write_rows(connection, gone, changes, now)
-        empty = not self._texts.keys() - {write.key for write in writes}
-        if empty and self._bytes:
-            connection.execute(_CLEAR)
-        return pages, empty
+        # What is dropped is to stay nowhere, so the file that may have it is cleared.
+        drops = any(write.delete or write.trim_through for write in writes)
+        moves = self._moves(now, but={write.key for write in writes}) if drops else []
+        with transaction(connection):
+            pages = write_rows(connection, gone, [*changes, *moves], now)
+        for key in gone:
+            self._texts.pop(key, None)
+        for write, _ in changes:
+            self._note_rows(write)
+        self._note_moved(moves)
+        if drops:
+            self._files.clear()
+        return pages
+
+    def move(self, connection: sqlite3.Connection, now: float) -> int:
+        """Moves all text to rows; returns about how many pages that took.
+
+        Raises:
+            sqlite3.Error: The file can't be written.
+        """
+        moves = self._moves(now)
+        pages = 0
+        if moves:
+            with transaction(connection):
+                pages = write_rows(connection, (), moves, now)
+            self._note_moved(moves)
+        if self._files.retired:
+            self._files.clear()
+        return pages
+
+    def close(self) -> None:
+        """Lets go of the files; what is in them stays for `recover`."""
+        self._files.close()
+
+    def _moves(self, now: float, but: AbstractSet[str] = frozenset()) -> list[Changed]:
+        return [
+            text.moved(key, now)
+            for key, text in list(self._texts.items())
+            if text.blobs and key not in but
+        ]
 
     def _change(self, write: Write, now: float, gone: Sequence[str]) -> Change:
         """Returns what a write and the text before it do to rows.
@@ -173,79 +157,107 @@ class Journal:
             StoreError: It does not follow on that text.
         """
         text = self._texts.get(write.key)
-        if text is None or write.key in gone:
+        if text is None or not text.blobs or write.key in gone:
             return plan(write, now)
         assert write.meta is not None, "only a write that deletes has no meta"
         entries = write.entries
         begin = entries[0].first if entries else write.meta.head + 1
-        if begin != text.entries[-1].seq + 1:
+        if begin != text.head + 1:
             raise does_not_follow(write.key)
-        if write.compacted or len(text.encoded) > ROW_BYTES:
+        _, change = text.moved(write.key, now)
+        if write.compacted:
             return plan(structs.replace(write, entries=[*text.entries, *entries]), now)
         return Change(
-            appended=text.entries[0].first,
+            appended=change.appended,
             dropped=None,
-            rows=[text.row(now), *plan(write, now).rows],
+            rows=[*change.rows, *plan(write, now).rows],
         )
 
-    def _note_rows(self, written: Sequence[Write], *, empty: bool) -> None:
-        if empty:
-            self._bytes = 0
-        for write in written:
+    def _note_rows(self, write: Write) -> None:
+        meta = write.meta
+        assert meta is not None, "only a write that deletes has no meta"
+        if meta.live:
+            self._texts[write.key] = _Text(write.key, meta)
+        else:
             self._texts.pop(write.key, None)
-            if write.meta is not None and write.meta.live:
-                self._metas[write.key] = write.meta
-            else:
-                self._metas.pop(write.key, None)
 
-    def _note_text(
-        self, written: Sequence[tuple[Write, bytes]], size: int, now: float
-    ) -> None:
-        self._bytes, self._at = self._bytes + size, now
-        for write, blob in written:
-            assert write.meta is not None, "only a write that deletes has no meta"
-            self._metas[write.key] = write.meta
-            text = self._texts.get(write.key)
-            if text is None:
-                text = self._texts[write.key] = _Text()
-            text.add(write.entries, blob)
+    def _note_moved(self, moves: Sequence[Changed]) -> None:
+        for write, change in moves:
+            assert write.meta is not None, "a move has one"
+            count = sum([len(row.entries) for row in change.rows])
+            self._texts[write.key].drop(count, write.meta)
 
 
 class _Text:
-    """Text of one conversation.
+    """Text of one live conversation.
 
     Attributes:
+        label: What its records begin with.
+        head: The last number, of it or of the rows.
         entries: It, in order.
-        encoded: The same as it will be in a row, see `encoded`.
+        blobs: The same in MessagePack; an entry gets here last.
     """
 
-    __slots__ = ("_bodies", "encoded", "entries")
+    __slots__ = ("_meta", "blobs", "entries", "head", "label")
 
-    def __init__(self) -> None:
+    def __init__(self, key: str, meta: Meta) -> None:
+        self.label = label(key, meta.epoch)
+        self.head = meta.head
         self.entries: list[Entry] = []
-        self.encoded = bytearray()
-        self._bodies = 0
+        self.blobs: list[bytes] = []
+        self._meta = meta  # as rows have it
 
-    def add(self, entries: Sequence[Entry], blob: bytes) -> None:
-        """Takes entries that follow, and the same `encoded`."""
-        self.entries += entries
-        self.encoded += blob
-        for entry in entries:
-            self._bodies += len(entry.body)
+    def moved(self, key: str, now: float) -> Changed:
+        """Returns what takes to rows all that is here now; more may come meanwhile."""
+        count = len(self.blobs)
+        entries = self.entries[:count]
+        write = Write(
+            key=key,
+            meta=structs.replace(self._meta, head=entries[-1].seq),
+            entries=entries,
+        )
+        blob = b"".join(self.blobs[:count])
+        if len(blob) > ROW_BYTES:
+            return write, plan(write, now)
+        size = sum([len(entry.body) for entry in entries])
+        row = Row(entries[0].first, entries[-1].seq, now, size, False, entries, blob)
+        return write, Change(appended=entries[0].first, dropped=None, rows=[row])
 
-    def row(self, at: float) -> Row:
-        """Returns it as one row."""
-        first, last = self.entries[0].first, self.entries[-1].seq
-        blob = bytes(self.encoded)
-        return Row(first, last, at, self._bodies, False, self.entries, blob)
+    def drop(self, count: int, meta: Meta) -> None:
+        """Takes note that the first entries are in rows, which are as `meta` says."""
+        self._meta = meta
+        del self.blobs[:count]
+        del self.entries[:count]
 
 
-def _append(
-    connection: sqlite3.Connection, texts: Sequence[tuple[Write, bytes]], now: float
-) -> int:
-    """Appends to the table; returns how many bytes."""
-    if not texts:
-        return 0
-    blob = _encode([(write.key, len(write.entries), text) for write, text in texts])
-    connection.execute(_APPEND, (now, blob))
-    return len(blob)
+def recover(connection: sqlite3.Connection, path: Path) -> None:
+    """Moves to rows what a process that was killed left in the files of a store.
+
+    Raises:
+        OSError: The files can't be read or removed.
+        sqlite3.Error: It can't be written.
+    """
+    left = read_text_files(path)
+    changes = [
+        (write, plan(write, left.at))
+        for key, epoch in left.texts
+        if (write := _recovered(left, key, read_meta(connection, key), epoch))
+    ]
+    if changes:
+        with transaction(connection):
+            write_rows(connection, (), changes, left.at)
+    remove_text_files(path)
+
+
+def _recovered(left: Left, key: str, meta: Meta | None, epoch: str) -> Write | None:
+    if meta is None or meta.epoch != epoch:
+        return None  # it was deleted since
+    head, text = meta.head, list[Entry]()
+    for entry in left.after(key, epoch, head):
+        if entry.first != head + 1:  # a record before it was damaged
+            log.warning("store_lost_text", key=key, after=head)
+            meta = structs.replace(meta, epoch=secrets.token_hex(8))
+            break
+        text.append(entry)
+        head = entry.seq
+    return Write(key=key, meta=structs.replace(meta, head=head), entries=text)

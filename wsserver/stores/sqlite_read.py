@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from typing import TypeVar
 
 import msgspec
-from msgspec import Struct
 
 from wsserver.log.entry import Entry
 from wsserver.log.store import Meta
@@ -16,8 +15,6 @@ T = TypeVar("T")
 
 _META = statement("meta")
 _READ = statement("read")
-_JOURNAL = statement("journal_read")
-_texts = msgspec.msgpack.Decoder(list[tuple[str, int, bytes]])
 _entries = msgspec.msgpack.Decoder(list[Entry])
 
 
@@ -51,39 +48,6 @@ def read_meta(connection: sqlite3.Connection, key: str) -> Meta | None:
         return None
     epoch, head, oldest, live, state = row
     return Meta(epoch=epoch, head=head, oldest=oldest, live=bool(live), state=state)
-
-
-class Left(Struct, frozen=True, kw_only=True):
-    """What is in the journal.
-
-    Attributes:
-        bytes: How much that is.
-        at: When it was appended to last, in seconds since the epoch; 0 for never.
-        texts: Text by key, in order. Rows may have a part of it.
-    """
-
-    bytes: int
-    at: float
-    texts: dict[str, list[Entry]]
-
-
-def read_journal(connection: sqlite3.Connection) -> Left:
-    """Returns what the journal holds.
-
-    Raises:
-        sqlite3.Error: It can't be read, or is damaged.
-    """
-    size, newest = 0, 0.0
-    texts: dict[str, list[Entry]] = {}
-    for at, blob in connection.execute(_JOURNAL).fetchall():
-        size, newest = size + len(blob), at
-        try:
-            pieces = _texts.decode(blob)
-        except msgspec.DecodeError as error:
-            raise damaged() from error
-        for key, count, entries in pieces:
-            texts.setdefault(key, []).extend(decode(_entries, count, entries))
-    return Left(bytes=size, at=newest, texts=texts)
 
 
 def joined(

@@ -1,4 +1,4 @@
--- Version 2. A conversation's entries are rows of `batch`: MessagePack entries one
+-- Version 3. A conversation's entries are rows of `batch`: MessagePack entries one
 -- after another, without the array's head, so that rows can be joined to one blob.
 BEGIN;
 
@@ -32,14 +32,6 @@ CREATE TABLE batch (
   UNIQUE (conversation, last)
 ) STRICT;
 
--- Text that came after `conversation.head`, in MessagePack: for each conversation the
--- key and the entries. What is not above that head is in `batch` as well.
-CREATE TABLE journal (
-  id INTEGER PRIMARY KEY,
-  at REAL NOT NULL,
-  texts BLOB NOT NULL
-) STRICT;
-
 CREATE TABLE receipt (
   id INTEGER PRIMARY KEY,
   conversation INTEGER NOT NULL,
@@ -67,6 +59,6 @@ CREATE TABLE opening (
 ) STRICT;
 
 PRAGMA application_id = 0x77737372;
-PRAGMA user_version = 2;
+PRAGMA user_version = 3;
 
 COMMIT;

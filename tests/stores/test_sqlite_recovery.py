@@ -1,0 +1,116 @@
+"""What a killed server leaves, to the next one and to whoever looks meanwhile."""
+
+from contextlib import closing
+from pathlib import Path
+
+import anyio
+import anyio.to_thread
+import pytest
+import structlog.testing
+
+from tests.stores.samples import (
+    ALL,
+    KEY,
+    NOW,
+    OTHER,
+    appending,
+    at_rest,
+    meta,
+    tokens,
+)
+from tests.stores.sqlite_rig import begin, crash, open_file, opened, stream, texts
+from wsserver.log.entry import Entry
+from wsserver.log.store import Write
+from wsserver.stores.sqlite_archive import Archive, Kept
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "s.db"
+
+
+async def test_a_killed_server_leaves_its_text_to_the_next(path: Path) -> None:
+    store = await open_file(path)
+    await begin(store, KEY, OTHER)
+    stream(store, 2, 5, KEY, OTHER)
+    await store.commit([at_rest(tokens(6, 6))], NOW + 6)
+    await crash(store)
+    assert len(await texts(path)) == 8
+
+    async with opened(path) as store:
+        assert await store.read(KEY, 0, ALL) == tokens(1, 6)
+        assert await store.read(OTHER, 0, ALL) == tokens(1, 5)
+        assert await store.meta(OTHER) == meta(5)
+        assert await store.live() == [OTHER]
+        assert not store.put_text(OTHER, tokens(6, 6)[0]), "whose turn is it?"
+        await store.commit([appending(tokens(6, 6), OTHER)], NOW)
+        stream(store, 7, 7, OTHER)
+        assert await store.read(OTHER, 4, ALL) == tokens(5, 7)
+
+    names = {file.name async for file in anyio.Path(path.parent).iterdir()}
+    assert names == {"s.db", "s.db.lock"}, "closing moves all"
+    async with opened(path) as store:
+        assert await store.read(OTHER, 0, ALL) == tokens(1, 7)
+
+
+async def test_text_of_what_was_deleted_does_not_come_back(path: Path) -> None:
+    """Also when the process dies between the commit and the end of the files."""
+    store = await open_file(path)
+    await begin(store, KEY, OTHER)
+    stream(store, 2, 5, KEY, OTHER)
+    files = [anyio.Path(f"{path}-text{n}") for n in (1, 2)]
+    before = [await file.read_bytes() for file in files]
+    again = Write(key=KEY, meta=meta(1, epoch="e2"), entries=tokens(1, 1))
+    drop = [Write(key=key, delete=True) for key in (KEY, OTHER)]
+    await store.commit([*drop, again], NOW)
+    await crash(store)
+    for file, content in zip(files, before, strict=True):
+        await file.write_bytes(content)
+
+    async with opened(path) as store:
+        assert await store.read(KEY, 0, ALL) == tokens(1, 1)
+        assert await store.meta(OTHER) is None
+
+
+async def test_text_that_was_lost_ends_the_epoch(path: Path) -> None:
+    store = await open_file(path)
+    await begin(store, KEY, OTHER)
+    stream(store, 2, 3, KEY, OTHER)
+    store._journal.retire()
+    stream(store, 4, 5, KEY, OTHER)
+    await crash(store)
+    file = anyio.Path(f"{path}-text1")
+    content = bytearray(await file.read_bytes())
+    content[content.index(b"t3 ")] ^= 1
+    await file.write_bytes(content)
+
+    with structlog.testing.capture_logs() as logged:
+        async with opened(path) as store:
+            kept = [await store.meta(key) for key in (KEY, OTHER)]
+            found = [await store.read(key, 0, ALL) for key in (KEY, OTHER)]
+    assert [line["event"] for line in logged] == ["store_lost_text"] * 2
+    assert found == [tokens(1, 2)] * 2
+    assert all(each and each.head == 2 and each.epoch != "e1" for each in kept)
+
+
+async def test_others_see_what_is_not_in_rows(path: Path) -> None:
+    def look() -> tuple[list[Kept], list[Entry]]:
+        with closing(Archive(path)) as archive:
+            found = archive.find(KEY)
+            return list(archive.conversations()), list(archive.entries(found))
+
+    store = await open_file(path)
+    await begin(store, KEY, OTHER)
+    stream(store, 2, 5, KEY, OTHER)
+    await store.commit([at_rest(tokens(6, 6), OTHER)], NOW + 6)
+    while_serving = await anyio.to_thread.run_sync(look)
+    await crash(store)
+    assert await anyio.to_thread.run_sync(look) == while_serving
+
+    (first, second), entries = while_serving
+    assert entries == tokens(1, 5)
+    size = sum(len(entry.body) for entry in entries)
+    assert first == Kept(
+        key=KEY, epoch="e1", oldest=1, head=5, bytes=size, live=True, written=NOW
+    )
+    assert (second.head, second.bytes, second.written) == (6, size + 3, NOW + 6)

@@ -1,1 +1,0 @@
-SELECT at, texts FROM journal ORDER BY id
