@@ -337,8 +337,8 @@ class Settings(Struct, frozen=True, kw_only=True):
     commit_interval_ms: Annotated[
         Annotated[float, Meta(ge=0, le=1000)],
         Meta(
-            description="Time from one commit's start to the next while text goes"
-            " on; what somebody waits for is committed sooner."
+            description="Time from one commit's start to the next while nobody"
+            " waits for one; what somebody waits for is committed sooner."
         ),
     ] = 8.0
     durability: Annotated[

@@ -1,7 +1,5 @@
 """The log in memory: numbering, visibility, what stays and what goes."""
 
-from typing import Any
-
 import anyio
 import msgspec
 import pytest
@@ -10,64 +8,15 @@ from protocol.content import Config
 from protocol.events import ConfigEvent, DeltaEvent, UsageEvent
 from protocol.merge import MAX_MERGED_BYTES
 from tests.fakes.faulty import FaultyStore
+from tests.log.made import USAGE, Made, made, receipt
 from tests.log.numbers import numbers
 from wsserver.log.conversation_log import (
     IDLE_TAIL_BYTES,
     SEAL_AFTER,
-    ConversationLog,
 )
 from wsserver.log.entry import Entry
 from wsserver.log.reading import read_whole
-from wsserver.log.store import Meta, Receipt, StoreError
-
-NEW = Meta(epoch="e", head=0, oldest=1, live=False, state=b"")
-USAGE = {"input_tokens": 1, "output_tokens": 1, "estimated": False, "model_calls": 1}
-
-
-class Made:
-    """A log that is committed by hand."""
-
-    def __init__(self, store: FaultyStore, meta: Meta = NEW, key: str = "s/c") -> None:
-        self.store = store
-        self.live = True
-        self.dirty = 0
-        self.woken = 0
-        self.log = ConversationLog(
-            key, meta, store, self._mark, lambda: (b"", self.live)
-        )
-        self.log.subscribe(self._wake)
-
-    def _mark(self, log: ConversationLog) -> None:
-        self.dirty += 1
-
-    def _wake(self) -> None:
-        self.woken += 1
-
-    def say(self, count: int, turn: int = 1) -> None:
-        for _ in range(count):
-            self.log.append_text("delta", turn, f"t{self.log.head} ")
-
-    def end(self, turn: int = 1) -> None:
-        self.log.append(UsageEvent, turn=turn, **USAGE)
-        self.log.compact_soon()
-
-    async def commit(self) -> None:
-        write = self.log.take_write()
-        await self.store.commit([write], 0.0)
-        self.log.committed(write)
-
-    async def again(self) -> "Made":
-        meta = await self.store.meta(self.log.key)
-        assert meta is not None
-        return Made(self.store, meta)
-
-
-def receipt(name: str) -> Receipt:
-    return Receipt(principal="p", id=name, digest=b"", reply=b"", at=1.0)
-
-
-def made(**members: Any) -> Made:
-    return Made(FaultyStore(**members))
+from wsserver.log.store import Meta, StoreError
 
 
 def test_an_event_is_numbered_and_encoded_once() -> None:
@@ -114,47 +63,6 @@ async def test_followers_of_a_durable_log_are_woken_once_per_commit() -> None:
     await m.commit()
     assert m.woken == 3, "a reply may wait for what has no number"
     assert m.log.settled == m.log.changes
-
-
-async def test_text_that_the_store_takes_at_once_is_seen_at_once() -> None:
-    made = Made(FaultyStore(at_once=True))
-    made.log.append(ConfigEvent, config=Config())
-    made.say(2)
-    assert (made.dirty, made.woken, made.log.stored) == (1, 0, 0), "what came before it"
-    await made.commit()
-    assert (made.woken, made.log.stored) == (1, 3)
-
-    made.say(2)
-    assert (made.dirty, made.woken, made.log.stored) == (1, 3, 5)
-    assert made.log.clean
-    assert len(numbers(await made.store.read("s/c", 0, 2**40))) == 5
-
-    made.store.failing = True
-    made.say(1)
-    made.store.failing = False
-    made.say(1)
-    assert (made.dirty, made.woken, made.log.stored) == (2, 3, 5), "in order"
-    await made.commit()
-    made.say(SEAL_AFTER)
-    assert (made.dirty, made.log.stored) == (2, 7 + SEAL_AFTER)
-    assert len(made.log.tail(1)) < 10
-    assert made.woken == 4 + SEAL_AFTER
-
-    made.log.append(UsageEvent, turn=1, **USAGE)
-    made.log.compact_soon()
-    await made.commit()
-    assert numbers(await read_whole(made.log, max_bytes=999)) == numbers(
-        await made.store.read("s/c", 0, 2**40)
-    )
-
-
-async def test_text_of_a_deleted_log_goes_nowhere() -> None:
-    made = Made(FaultyStore(at_once=True))
-    made.say(1)
-    await made.commit()
-    made.log.delete()
-    made.say(1)
-    assert len(await made.store.read("s/c", 0, 2**40)) == 1
 
 
 def test_followers_of_a_log_that_is_not_durable_are_woken_at_once() -> None:

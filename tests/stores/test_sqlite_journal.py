@@ -81,14 +81,6 @@ async def test_what_is_not_text_that_follows_waits_for_a_commit(path: Path) -> N
         assert only(await store.read(KEY, 0, ALL), 0) == [*tokens(1, 2), done(3)]
 
 
-async def test_what_has_to_outlive_the_power_waits_for_a_commit(path: Path) -> None:
-    async with opened(path, durability="power") as store:
-        await begin(store)
-        assert not store.put_text(KEY, tokens(2, 2)[0])
-        await store.commit([appending(tokens(2, 3))], NOW)
-        assert await store.read(KEY, 0, ALL) == tokens(1, 3)
-
-
 @pytest.mark.parametrize(
     "write",
     [

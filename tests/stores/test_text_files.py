@@ -18,6 +18,7 @@ from wsserver.stores.text_files import (
     TextFiles,
     label,
     read_text_files,
+    record,
     remove_text_files,
 )
 
@@ -43,7 +44,7 @@ def fill(files: TextFiles, first: int = 1) -> list[Entry]:
     """Appends until there is no more room."""
     taken: list[Entry] = []
     for entry in tokens(first, first + 999):
-        if not files.append(label(*KEYS[0]), encoded(entry)):
+        if not files.append(record(label(*KEYS[0]), encoded(entry))):
             return taken
         taken.append(entry)
     raise AssertionError("a file is never full")
@@ -57,7 +58,7 @@ def test_what_was_appended_is_there_by_conversation(
     with opened() as (path, files):
         for seq, (key, text) in enumerate(appended, 1):
             entry = text_entry("delta", seq, 1, text)
-            assert files.append(label(*key), encoded(entry))
+            assert files.append(record(label(*key), encoded(entry)))
             wanted.setdefault(key, []).append(entry)
 
         left = read_text_files(path)
@@ -95,7 +96,7 @@ def test_order_is_of_numbers_whichever_file_is_older() -> None:
 def test_what_is_cleared_is_overwritten() -> None:
     with opened() as (path, files):
         entry = text_entry("delta", 1, 1, "a rather private sentence")
-        files.append(label(*KEYS[0]), encoded(entry))
+        files.append(record(label(*KEYS[0]), encoded(entry)))
         files.retire()
         files.clear()
         for file in path.parent.iterdir():
@@ -126,7 +127,7 @@ def test_of_a_file_that_was_damaged_the_whole_records_before_are_read(
 
 def test_files_are_for_the_user_alone_and_go_when_they_are_removed() -> None:
     with opened() as (path, files):
-        files.append(label(*KEYS[0]), encoded(tokens(1, 1)[0]))
+        files.append(record(label(*KEYS[0]), encoded(tokens(1, 1)[0])))
         found = sorted(path.parent.iterdir())
         assert [file.name for file in found] == ["s.db-text1", "s.db-text2"]
         for file in found:

@@ -165,10 +165,11 @@ async def test_at_the_moment_at_which_the_message_is_stored(
         await settled()
         committed = ConversationLog.committed
 
-        def interrupt(log: ConversationLog, write: Write) -> None:
-            committed(log, write)
+        def interrupt(log: ConversationLog, write: Write) -> int:
+            entries = committed(log, write)
             if talk.conversation.turn is not None:
                 talk.interrupt()
+            return entries
 
         monkeypatch.setattr(ConversationLog, "committed", interrupt)
         with capture_logs() as lines:

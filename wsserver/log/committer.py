@@ -1,7 +1,8 @@
 """Group commit: everything that came in since the last commit goes down as one.
 
-One task owns all writing, so a log's entries reach the store in order and the
-wait for "stored before seen" is one write, whatever the load.
+All but the text that a store takes at once. One task owns all other writing, so a
+log's entries reach the store in order and the wait for "stored before seen" is one
+write, whatever the load.
 """
 
 import sys

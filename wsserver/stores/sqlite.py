@@ -92,8 +92,8 @@ class SqliteStore:
             except (sqlite3.Error, OSError) as error:
                 raise explained(error, self._file.path) from error
             opening.pop_all()
-        # What is written at once can be taken back by a power failure.
-        self._at_once = durability == "process"
+        self._power = durability == "power"
+        self._at_once = not self._power  # else text waits for the medium, in commits
         if self.epochs_renewed:
             log.warning("store_may_have_lost_commits", path=str(self._file.path))
         self._writer = Worker("store-writer")
@@ -112,11 +112,8 @@ class SqliteStore:
         """Stores text at once where that is possible; as `Store.put_text`."""
         if not self._at_once or not self._journal.put(key, entry):
             return False
-        if self._journal.full and not self._moving:
-            self._moving = True
-            if not self._journal.retired:
-                self._journal.retire()
-            self._writer.post(self._move_full)
+        if self._journal.full:
+            self._make_room()
         return True
 
     async def meta(self, key: str) -> Meta | None:
@@ -180,14 +177,25 @@ class SqliteStore:
         self._check_open()
         return await self._reader.call(self._fetch, sql, values)
 
+    def _make_room(self) -> None:
+        """Has text moved to rows, while more of it goes to the other file."""
+        if not self._moving:
+            self._moving = True
+            if not self._journal.retired:
+                self._journal.retire()
+            self._writer.post(self._move_full)
+
     # In the writing thread
 
     def _commit(self, writes: Sequence[Write], now: float) -> None:
         try:
-            self._pages += self._journal.commit(self._writing, writes, now)
-        except sqlite3.Error as error:
+            if not self._power or not self._journal.put_all(writes):
+                self._pages += self._journal.commit(self._writing, writes, now)
+        except (sqlite3.Error, OSError) as error:
             raise explained(error, self._file.path) from error
         self._now = now
+        if self._power and self._journal.full:
+            self._make_room()
         self._wipe = self._wipe or any(write.delete for write in writes)
         if (self._wipe or self._pages > _CHECKPOINT_PAGES) and not self._checkpointing:
             self._checkpointing = True

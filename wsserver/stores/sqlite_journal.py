@@ -32,6 +32,7 @@ from wsserver.stores.text_files import (
     TextFiles,
     label,
     read_text_files,
+    record,
     remove_text_files,
 )
 
@@ -61,11 +62,9 @@ class Journal:
         if text is None or entry.first != text.head + 1 or entry.kind not in TEXT_KINDS:
             return False
         blob = _encode(entry)
-        if not self._files.append(text.label, blob):
+        if not self._files.append(record(text.label, blob)):
             return False
-        text.head = entry.seq
-        text.entries.append(entry)
-        text.blobs.append(blob)
+        text.add(entry, blob)
         return True
 
     @property
@@ -93,6 +92,27 @@ class Journal:
         return text.entries.copy() if text else []
 
     # In the writing thread
+
+    def put_all(self, writes: Sequence[Write]) -> bool:
+        """Stores writes that are text alone; returns whether it did, all or nothing.
+
+        It waits for the medium. No text may come from the event loop.
+
+        Raises:
+            OSError: The medium can't be written.
+        """
+        added: list[tuple[_Text, Entry, bytes]] = []
+        for write in writes:
+            text = self._texts.get(write.key)
+            if text is None or not text.goes_on(write):
+                return False
+            added += [(text, entry, _encode(entry)) for entry in write.entries]
+        records = b"".join([record(text.label, blob) for text, _, blob in added])
+        if not self._files.append_and_sync(records):
+            return False
+        for text, entry, blob in added:
+            text.add(entry, blob)
+        return True
 
     def commit(
         self, connection: sqlite3.Connection, writes: Sequence[Write], now: float
@@ -206,6 +226,24 @@ class _Text:
         self.entries: list[Entry] = []
         self.blobs: list[bytes] = []
         self._meta = meta  # as rows have it
+
+    def add(self, entry: Entry, blob: bytes) -> None:
+        """Takes the entry that follows."""
+        self.head = entry.seq
+        self.entries.append(entry)
+        self.blobs.append(blob)
+
+    def goes_on(self, write: Write) -> bool:
+        """Whether a write brings text that follows, and nothing else."""
+        meta, entries = write.meta, write.entries
+        return (
+            meta is not None
+            and meta == structs.replace(self._meta, head=meta.head)
+            and not (write.compacted or write.receipts or write.trim_through)
+            and bool(entries)
+            and entries[0].first == self.head + 1
+            and all([entry.kind in TEXT_KINDS for entry in entries])  # noqa: C419 - faster
+        )
 
     def moved(self, key: str, now: float) -> Changed:
         """Returns what takes to rows all that is here now; more may come meanwhile."""

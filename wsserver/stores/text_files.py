@@ -8,9 +8,11 @@ process that is killed while it copies may leave a piece of a record, and nobody
 told of that one.
 """
 
+import fcntl
 import mmap
 import os
 import struct
+import sys
 from collections.abc import Iterator
 from operator import attrgetter
 from pathlib import Path
@@ -44,6 +46,13 @@ def label(key: str, epoch: str) -> Label:
     return Label(begin, crc32(begin))
 
 
+def record(start: Label, entry: bytes) -> bytes:
+    """Returns the record of one entry in MessagePack."""
+    prefix = start.bytes
+    frame = _FRAME.pack(len(prefix) + len(entry), crc32(entry, start.crc))
+    return b"%b%b%b" % (frame, prefix, entry)
+
+
 class TextFiles:
     """The files of a store that this process alone has open.
 
@@ -62,24 +71,35 @@ class TextFiles:
         """
         self.size = 0
         self.retired = False
-        self._written = _mapped(f"{path}{_SUFFIXES[0]}")
-        self._other = _mapped(f"{path}{_SUFFIXES[1]}")
+        self._written = _Mapped(f"{path}{_SUFFIXES[0]}")
+        self._other = _Mapped(f"{path}{_SUFFIXES[1]}")
 
-    def append(self, start: Label, entry: bytes) -> bool:
-        """Appends a record; returns whether there was room for it.
-
-        Args:
-            start: The conversation's.
-            entry: One entry in MessagePack.
-        """
-        begin, prefix = self.size, start.bytes
-        length = len(prefix) + len(entry)
-        end = begin + _FRAME.size + length
+    def append(self, record: bytes) -> bool:
+        """Appends a record, or several; returns whether there was room for it."""
+        begin = self.size
+        end = begin + len(record)
         if end > FILE_BYTES:
             return False
-        frame = _FRAME.pack(length, crc32(entry, start.crc))
-        self._written[begin:end] = b"%b%b%b" % (frame, prefix, entry)
+        self._written.bytes[begin:end] = record
         self.size = end
+        return True
+
+    def append_and_sync(self, records: bytes) -> bool:
+        """Appends records and waits until they are on the medium; blocks.
+
+        Returns:
+            Whether there was room for them.
+
+        Raises:
+            OSError: The medium can't be written; nothing was appended.
+        """
+        begin = self.size
+        if begin + len(records) > FILE_BYTES:
+            return False
+        # A copy to the mapping would have far more than it written to the medium.
+        os.pwrite(self._written.file, records, begin)
+        _sync(self._written.file)
+        self.size += len(records)
         return True
 
     def retire(self) -> None:
@@ -91,7 +111,7 @@ class TextFiles:
 
     def clear(self) -> None:
         """Overwrites the file that was retired."""
-        self._other[:] = bytes(len(self._other))
+        self._other.bytes[:] = bytes(FILE_BYTES)
         self.retired = False
 
     def close(self) -> None:
@@ -100,15 +120,27 @@ class TextFiles:
         self._other.close()
 
 
-def _mapped(name: str) -> mmap.mmap:
-    with open(name, "x+b", opener=_private) as file:
-        file.write(bytes(FILE_BYTES))
-        file.flush()
-        return mmap.mmap(file.fileno(), FILE_BYTES)
+class _Mapped:
+    def __init__(self, name: str) -> None:
+        self.file = os.open(name, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
+        try:
+            with open(self.file, "wb", closefd=False) as file:
+                file.write(bytes(FILE_BYTES))
+            self.bytes = mmap.mmap(self.file, FILE_BYTES)
+        except BaseException:
+            os.close(self.file)
+            raise
+
+    def close(self) -> None:
+        self.bytes.close()
+        os.close(self.file)
 
 
-def _private(name: str, flags: int) -> int:
-    return os.open(name, flags, 0o600)
+def _sync(file: int) -> None:
+    if sys.platform == "darwin":  # where `fsync` leaves it in the drive's cache
+        fcntl.fcntl(file, fcntl.F_FULLFSYNC)
+    else:
+        os.fdatasync(file)
 
 
 def remove_text_files(path: Path) -> None:

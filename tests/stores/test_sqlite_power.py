@@ -1,0 +1,128 @@
+"""What has to outlive the power: text waits for the medium, in the files of text."""
+
+import os
+from pathlib import Path
+
+import anyio
+import pytest
+
+from tests.stores.samples import (
+    ALL,
+    KEY,
+    NOW,
+    OTHER,
+    appending,
+    at_rest,
+    done,
+    meta,
+    receipt,
+    tokens,
+)
+from tests.stores.sqlite_rig import begin, crash, moved, open_file, query, texts
+from wsserver.log.entry import compact
+from wsserver.log.store import StoreError, Write
+from wsserver.stores import sqlite_journal
+from wsserver.stores.sqlite import SqliteStore
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "s.db"
+
+
+@pytest.fixture
+async def store(path: Path) -> SqliteStore:
+    return await open_file(path, durability="power")
+
+
+async def stream(store: SqliteStore, first: int, last: int) -> None:
+    for entry in tokens(first, last):
+        await store.commit([appending([entry], key) for key in (KEY, OTHER)], NOW)
+
+
+async def rows(path: Path) -> int:
+    return (await query(path, "SELECT count(*) FROM batch"))[0][0]
+
+
+async def test_text_waits_for_the_medium_once_a_commit(
+    store: SqliteStore, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: list[int] = []
+
+    def note(file: int) -> None:
+        synced.append(file)
+
+    monkeypatch.setattr(os, "fdatasync", note)
+    await begin(store, KEY, OTHER)
+    assert not store.put_text(KEY, tokens(2, 2)[0])
+    await stream(store, 2, 5)
+
+    assert len(synced) == 4
+    assert len(await texts(path)) == 8
+    assert await rows(path) == 2
+    assert await store.read(KEY, 0, ALL) == tokens(1, 5)
+    assert await store.meta(OTHER) == meta(5)
+    await crash(store)
+
+    store = await open_file(path, durability="power")
+    assert await store.read(OTHER, 0, ALL) == tokens(1, 5)
+    assert await rows(path) == 4
+    await store.close()
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        appending([*tokens(4, 4), done(5)]),
+        appending(tokens(4, 5), receipts=[receipt("r", NOW)]),
+        appending(tokens(4, 5), compacted=compact(tokens(2, 5))),
+        at_rest(tokens(4, 5)),
+        Write(key=KEY, meta=meta(5, oldest=2), entries=tokens(4, 5)),
+        Write(key=KEY, meta=meta(3)),
+    ],
+    ids=["end of turn", "receipt", "compaction", "state", "trimmed", "nothing"],
+)
+async def test_a_commit_of_more_than_text_is_one_transaction(
+    store: SqliteStore, path: Path, write: Write
+) -> None:
+    await begin(store, KEY, OTHER)
+    await stream(store, 2, 3)
+    await store.commit([write, appending(tokens(4, 4), OTHER)], NOW)
+    assert len(await texts(path)) == 4, "which stay there until it is full"
+    assert await store.read(OTHER, 0, ALL) == tokens(1, 4)
+    assert (await store.read(KEY, 0, ALL))[0] == tokens(1, 1)[0]
+    await store.close()
+
+
+async def test_files_that_are_full_are_moved(
+    store: SqliteStore, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sqlite_journal, "FULL_BYTES", 1_000)
+    await begin(store, KEY, OTHER)
+    await stream(store, 2, 100)
+    await moved(store)
+    assert len(await texts(path)) < 50
+    assert await rows(path) < 40
+    for key in (KEY, OTHER):
+        assert await store.read(key, 0, ALL) == tokens(1, 100)
+    await store.close()
+    names = {file.name async for file in anyio.Path(path.parent).iterdir()}
+    assert names == {"s.db", "s.db.lock"}
+
+
+async def test_a_medium_that_fails_has_nothing_of_the_commit(
+    store: SqliteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(file: int) -> None:
+        raise OSError(5, "Input/output error")
+
+    await begin(store, KEY, OTHER)
+    await stream(store, 2, 3)
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "fdatasync", fail)
+        with pytest.raises(StoreError, match=r"s\.db: .*Input/output error"):
+            await stream(store, 4, 4)
+    assert await store.read(KEY, 0, ALL) == tokens(1, 3)
+    await stream(store, 4, 6)
+    assert await store.read(KEY, 0, ALL) == tokens(1, 6)
+    await store.close()
