@@ -8,7 +8,10 @@ from pathlib import Path
 import pytest
 from msgspec import Struct
 
+from tests.server.conftest import logging_is_left_as_it_was
 from wsserver import cli
+
+__all__ = ["logging_is_left_as_it_was"]  # Tests serve in this process too.
 
 
 class Ran(Struct, frozen=True):

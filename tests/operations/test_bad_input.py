@@ -7,7 +7,9 @@ import sys
 import tomllib
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
+import orjson
 import pytest
 
 import wsserver as wsserver_package
@@ -136,6 +138,47 @@ def test_a_recording_that_is_none(
     assert ran.code == 2
     assert says in said(ran)
     assert said(ran).endswith("; name what `wsserver serve --record FILE` wrote")
+
+
+HEADER = {
+    "recording": 1,
+    "server": {"name": "s", "version": "0"},
+    "started_at": "2026-01-01T00:00:00Z",
+    "content": "whole",
+}
+
+
+@pytest.mark.parametrize(
+    ("frame", "says"),
+    [
+        ({"type": "welcome"}, "`protocol` is missing; it must be a whole number"),
+        ({"type": "delta", "conversation": "c", "seq": "a"}, "`seq` must be a whole"),
+        ({"type": "reply", "re": ["a"]}, "`re` must be a string"),
+    ],
+)
+def test_a_recording_with_frames_that_no_server_sends(
+    wsserver: Command, files: Path, frame: dict[str, Any], says: str
+) -> None:
+    opened = {"n": 1, "at_ms": 0, "kind": "opened", "connection": "c"}
+    shown = opened | {"n": 2, "kind": "out", "bytes": 9, "frame": frame}
+    lines = map(orjson.dumps, (HEADER, opened, shown))
+    (files / "recording").write_bytes(b"\n".join(lines))
+    ran = wsserver("replay", "recording")
+    assert ran.code == 2
+    assert f"recording: line 3: this frame is none that a server sends: {says}" in (
+        said(ran).replace("bad_frame: ", "")
+    )
+    assert said(ran).endswith("; record anew, with a server of this version")
+
+
+@pytest.mark.parametrize(
+    "url", ["http://h", "ws://", "ws://[::1", "ws://h:99999/", "ws://h/#x", "words"]
+)
+def test_a_url_that_is_none(wsserver: Command, files: Path, url: str) -> None:
+    (files / "recording").write_bytes(orjson.dumps(HEADER))
+    ran = wsserver("replay", "recording", "--url", url)
+    assert ran.code == 2
+    assert f"{url} is no URL such as ws://127.0.0.1:8765/v1/chat; see" in said(ran)
 
 
 @pytest.mark.parametrize(

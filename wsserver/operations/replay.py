@@ -93,7 +93,11 @@ class _DifferenceError(Exception):
 
 
 async def replay(recording: Recording, stage: Stage) -> Outcome:
-    """Plays a recording."""
+    """Plays a recording.
+
+    Raises:
+        RecordingError: A frame of the server's in it is none.
+    """
     play = script(recording)
     if stage.url is not None:
         return await _replay(recording, play, stage, stage.url)

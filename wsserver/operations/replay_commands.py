@@ -3,7 +3,6 @@
 import shutil
 from pathlib import Path
 from typing import Annotated
-from urllib.parse import urlsplit
 
 import typer
 
@@ -52,8 +51,8 @@ def replay_command(
         for line in lanes(recording, shutil.get_terminal_size().columns):
             typer.echo(line)
         return 0
-    if url is not None and urlsplit(url).scheme not in ("ws", "wss"):
-        raise typer.BadParameter(f"{url} is no URL such as ws://127.0.0.1:8765/v1/chat")
+    if url is not None:
+        _check(url)
     import anyio
 
     from wsserver.logging import configure
@@ -61,7 +60,23 @@ def replay_command(
 
     configure("console", "error")
     stage = Stage(url=url, token=token, fast=fast, texts=texts)
-    outcome = anyio.run(replay, recording, stage)
+    try:
+        outcome = anyio.run(replay, recording, stage)
+    except RecordingError as error:
+        typer.echo(one_line(f"{file}: {error}"), err=True)
+        return EXIT_UNUSABLE
     for line in outcome.lines():
         typer.echo(line)
     return 0 if outcome.difference is None else EXIT_DIFFERS
+
+
+def _check(url: str) -> None:
+    from websockets.exceptions import InvalidURI
+    from websockets.uri import parse_uri
+
+    try:
+        parse_uri(url)
+    except (InvalidURI, ValueError):
+        raise typer.BadParameter(
+            f"{url} is no URL such as ws://127.0.0.1:8765/v1/chat"
+        ) from None

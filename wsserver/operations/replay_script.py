@@ -5,10 +5,11 @@ from typing import Any
 from msgspec import Struct
 
 from protocol.events import LogEvent
+from protocol.frame_error import FrameError
 from wsserver.inspector.records import Act, Closed, Inbound, Lost, Opened, Outbound
 from wsserver.inspector.redact import length
 from wsserver.log.entry import TEXT_KINDS
-from wsserver.operations.recording import Recording
+from wsserver.operations.recording import Recording, RecordingError
 from wsserver.operations.replay_milestones import Milestone
 from wsserver.operations.replay_model import Heard
 from wsserver.operations.replay_sight import Frame, Sight
@@ -87,7 +88,11 @@ class Script(Struct, frozen=True, kw_only=True):
 
 
 def script(recording: Recording) -> Script:
-    """Makes a play of a recording."""
+    """Makes a play of a recording.
+
+    Raises:
+        RecordingError: A frame of the server's in it is none.
+    """
     return _Writer(recording).write()
 
 
@@ -161,7 +166,13 @@ class _Writer:
             self._created[command] = record.frame["conversation"]
         self._at_ms = record.at_ms
         frame = _expanded(record.frame) if self._recording.redacted else record.frame
-        milestone = self._sight.shown(record.connection, frame)
+        try:
+            milestone = self._sight.shown(record.connection, frame)
+        except FrameError as error:
+            raise RecordingError(
+                f"line {number}: this frame is none that a server sends: {error};"
+                " record anew, with a server of this version"
+            ) from None
         if record.fault is None:  # else it is in the log, but no client had it
             self._need(number, milestone)
 
