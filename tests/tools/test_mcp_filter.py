@@ -122,7 +122,9 @@ async def test_results_are_mended(
 async def test_what_was_wrong_is_told() -> None:
     filtering = ToolFilter()
     first = answer(protocolVersion=OLD, capabilities=None, serverInfo=SERVER)
-    said = transport(first, answer(tools=None), answer(tools=[], nextCursor=3))
+    php = {"name": "php", "inputSchema": {"type": "object", "properties": []}}
+    lists = answer(tools=None), answer(tools=[php], nextCursor=3)
+    said = transport(first, *lists)
     async with filtering.around(said) as (incoming, _), incoming:
         await incoming.receive()
         filtering.version = OLD
@@ -131,4 +133,8 @@ async def test_what_was_wrong_is_told() -> None:
     assert fault.startswith("capabilities: ")
     left_out, faults = filtering.take_left_out()
     assert left_out == []
-    assert [fault.partition(":")[0] for fault in faults] == ["tools", "nextCursor"]
+    assert [fault.partition(":")[0] for fault in faults] == [
+        "tools",
+        "nextCursor",
+        "php",
+    ]

@@ -6,7 +6,7 @@ import pytest
 from mcp.types import InitializeResult, ListToolsResult
 from mcp.types.methods import validate_server_result
 
-from wsserver.tools.mcp_mending import mend_handshake, mend_list, mend_output
+from wsserver.tools.mcp_mending import mend_handshake, mend_list, mend_output, mend_tool
 
 OLD, NEW = "2025-06-18", "2026-07-28"
 NEEDED: dict[str, dict[str, Any]] = {
@@ -58,6 +58,56 @@ def test_what_surrounds_the_tools(
     assert fault.endswith(why)
     assert result == {"tools": [TOOL], **NEEDED[version]}
     validate_server_result("tools/list", version, result)
+
+
+@pytest.mark.parametrize(
+    ("schema", "taken", "why"),
+    [
+        (None, {"type": "object"}, "inputSchema: no object; taken for that of a tool"),
+        ([], {"type": "object"}, "inputSchema: no object; taken for that of a tool"),
+        ({}, {"type": "object"}, "inputSchema.type: not there; taken for `object`"),
+        (
+            {"$schema": "x", "type": None},
+            {"$schema": "x", "type": "object"},
+            "inputSchema.type: not there",
+        ),
+        (
+            {"type": "object", "properties": []},
+            {"type": "object", "properties": {}},
+            "inputSchema.properties: no object; taken for an empty one",
+        ),
+        (
+            {"type": "object", "properties": {"a": {}}, "required": None},
+            {"type": "object", "properties": {"a": {}}},
+            "inputSchema.required: null; taken for not there",
+        ),
+    ],
+)
+def test_schemas_that_were_meant_to_be_empty(schema: Any, taken: Any, why: str) -> None:
+    tool = {"name": "t", "inputSchema": schema}
+    (fault,) = mend_tool(tool)
+    assert fault.startswith(why)
+    assert tool == {"name": "t", "inputSchema": taken}
+    for version in (OLD, NEW):
+        result = {"tools": [tool], **NEEDED[version]}
+        validate_server_result("tools/list", version, result)
+
+
+@pytest.mark.parametrize(
+    "tool",
+    [
+        TOOL,
+        {"name": "t"},
+        {"name": "t", "inputSchema": 3},
+        {"name": "t", "inputSchema": {"type": "string"}},
+        {"name": "t", "inputSchema": {"type": "object", "properties": [1]}},
+        {"name": "t", "inputSchema": {"type": "object", "required": ["a"]}},
+    ],
+)
+def test_schemas_that_say_something_are_left_alone(tool: dict[str, Any]) -> None:
+    before = dict(tool)
+    assert mend_tool(tool) == []
+    assert tool == before
 
 
 @pytest.mark.parametrize("version", [OLD, NEW])

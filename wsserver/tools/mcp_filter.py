@@ -25,6 +25,7 @@ from wsserver.tools.mcp_mending import (
     mend_handshake,
     mend_list,
     mend_output,
+    mend_tool,
 )
 
 _READ = ("name", "title", "description", "inputSchema")
@@ -106,11 +107,14 @@ class ToolFilter:
                 members = cast("dict[str, Any]", tool)
                 bare = {name: members[name] for name in _READ if name in members}
                 name = members.get("name")
+                tool_faults = mend_tool(bare)
             else:
-                bare, name = tool, None
+                bare, name, tool_faults = tool, None, []
             why = _tool_fault({**result, "tools": [bare]}, version)
             if why is None:
                 kept.append(bare)
+                called = shown(name, position)
+                self._faults += [f"{called}: {fault}" for fault in tool_faults]
             else:
                 self._left_out.append(LeftOut(tool=shown(name, position), why=why))
         return kept

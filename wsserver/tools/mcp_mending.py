@@ -69,6 +69,31 @@ def mend_list(result: dict[str, Any], version: str) -> list[str]:
     return faults
 
 
+def mend_tool(tool: dict[str, Any]) -> list[str]:
+    """Mends what a tool takes; returns what was wrong.
+
+    Languages without a type for objects write an empty one as `[]`, others write null
+    for what is not there. That arguments are an object goes without saying.
+    """
+    if "inputSchema" in tool and tool["inputSchema"] in (None, []):
+        tool["inputSchema"] = {"type": "object"}
+        return ["inputSchema: no object; taken for that of a tool without parameters"]
+    if not isinstance(tool.get("inputSchema"), dict):
+        return []
+    schema = tool["inputSchema"] = dict(cast("dict[str, Any]", tool["inputSchema"]))
+    faults: list[str] = []
+    if schema.get("type") is None:
+        schema["type"] = "object"
+        faults.append("inputSchema.type: not there; taken for `object`")
+    if "properties" in schema and schema["properties"] in (None, []):
+        schema["properties"] = {}
+        faults.append("inputSchema.properties: no object; taken for an empty one")
+    if "required" in schema and schema["required"] is None:
+        del schema["required"]
+        faults.append("inputSchema.required: null; taken for not there")
+    return faults
+
+
 def mend_output(result: dict[str, Any], version: str) -> None:
     """Mends the result of a tool."""
     content: Any = result.get("content")
