@@ -2,10 +2,10 @@
 
 While models stream, nearly all that comes is a little text of each of many
 conversations. A transaction, a row, an entry in an index and a new head for each would
-cost far more than the text. So text is appended to a file, which is a single call to
-the operating system; it outlives the process from then on. It gets to the rows of its
-conversation many tokens at a time: with the conversation's next write that is more
-than text, such as the end of its turn, or with all others' when the file is full.
+cost far more than the text. So text is copied to a file that is mapped into memory, and
+outlives the process from then on. It gets to the rows of its conversation many tokens
+at a time: with the conversation's next write that is more than text, such as the end of
+its turn, or with all others' when the file is full.
 What stands at or below `conversation.head` is in rows already, so it does no harm that
 it stays in the file for a while.
 
