@@ -144,7 +144,8 @@ def endpoint(settings: Settings) -> Endpoint:
         except OSError as error:  # ssl.SSLError is one
             raise SettingsError(
                 f"tls_cert_file: {settings.tls_cert_file} and {settings.tls_key_file}"
-                f" are no certificate and key in PEM: {error.strerror or error}"
+                f" are no certificate and key in PEM: {error.strerror or error}; name"
+                " two files that this user can read and that belong together"
             ) from None
     return Endpoint(
         host=settings.host,
@@ -172,10 +173,12 @@ def metrics_access(settings: Settings) -> MetricsAccess:
         token = path.read_text("utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
-        raise SettingsError(f"metrics_token_file: {path}: {reason}") from None
+        raise SettingsError(
+            f"metrics_token_file: {path}: {reason}; name a file with one token"
+        ) from None
     if not token or not token.isascii() or not token.isprintable() or " " in token:
         raise SettingsError(
-            f"metrics_token_file: {path} has to hold one token of visible ASCII"
-            " characters, and nothing else"
+            f"metrics_token_file: {path} holds something else than a token; write one"
+            " of visible ASCII characters there"
         )
     return MetricsAccess(rule=settings.metrics_access, token=token)

@@ -16,6 +16,16 @@ SecondsOrZero = Annotated[float, Meta(ge=0, le=31_536_000)]
 Count = Annotated[int, Meta(ge=1)]
 Bytes = Annotated[int, Meta(ge=1024)]
 Text = Annotated[str, Meta(min_length=1)]
+KeysUrl = Annotated[
+    str, Meta(pattern=r"^https?://[^/?#@\s]+(/\S*)?$", title="an HTTP URL without @")
+]
+Origin = Annotated[
+    str,
+    Meta(
+        pattern=r"^(null|https?://[^/?#\s]+)$",
+        title="an origin such as https://chat.example.org",
+    ),
+]
 JwtAlgorithm = Literal[
     "RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512",
     "EdDSA", "HS256", "HS384", "HS512",
@@ -122,7 +132,7 @@ class Settings(Struct, frozen=True, kw_only=True):
         Meta(description="The tokens' public key in PEM, or the secret for HMAC."),
     ] = None
     auth_jwt_jwks_url: Annotated[
-        Annotated[str, Meta(pattern=r"^https?://[^/?#@\s]+(/[^\s]*)?$")] | None,
+        KeysUrl | None,
         Meta(description="Where the issuer publishes its keys, instead of the file."),
     ] = None
     auth_jwt_audience: Annotated[
@@ -150,7 +160,7 @@ class Settings(Struct, frozen=True, kw_only=True):
         Meta(description="The claim that says what they may do, if any does."),
     ] = None
     allowed_origins: Annotated[
-        tuple[Annotated[str, Meta(pattern=r"^(null|https?://[^/?#\s]+)$")], ...],
+        tuple[Origin, ...],
         Meta(
             description="Web origins that may connect besides the server's own,"
             " such as https://chat.example.org."

@@ -228,8 +228,6 @@ def _expectation(kind: inspect.Type) -> str:
             text = " or ".join([_expectation(option) for option in options] + ["none"])
         case inspect.BoolType():
             text = "true or false"
-        case inspect.StrType(pattern=str(pattern)):
-            text = f"text like {pattern}"
         case inspect.DictType():
             text = "a table of tables"
         case inspect.VarTupleType(item_type=item):

@@ -24,6 +24,10 @@ COMMANDS = [
 ]
 ROOT = Path(wsserver_package.__file__).parents[1]
 NOT_HERE = "can't listen on 192.0.2.7:0: Cannot assign requested address"
+METRICS = (
+    "--port", "0", "--metrics-access", "token", "--metrics-token-file"
+)  # fmt: skip
+HOLDS_NONE = "something else than a token; write one of visible ASCII characters there"
 OTHER = "name another with `--store sqlite:PATH`"
 
 
@@ -191,6 +195,14 @@ def test_a_url_that_is_none(wsserver: Command, files: Path, url: str) -> None:
         (
             ("--port", "0", "--auth-keys-file", "folder"),
             "auth_keys_file: folder: Is a directory; name a file that can be read",
+        ),
+        (
+            (*METRICS, "no keys"),
+            f"metrics_token_file: no keys holds {HOLDS_NONE}",
+        ),
+        (
+            (*METRICS, "folder"),
+            "metrics_token_file: folder: Is a directory; name a file with one token",
         ),
         (
             ("--port", "0", "--auth-keys-file", "no keys"),

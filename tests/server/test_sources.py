@@ -134,8 +134,16 @@ def test_models_are_tables_of_the_file(file: Path) -> None:
         ("store", "postgres", "memory, sqlite or sqlite:PATH"),
         ("store", "memory:x", "memory, sqlite or sqlite:PATH"),
         ("host", "", "text"),
-        ("allowed_origins", "chat.example.org", "a list, each text like "),
-        ("allowed_origins", "https://a.example/path", "a list, each text like "),
+        (
+            "allowed_origins",
+            "chat.example.org",
+            "a list, each an origin such as https://",
+        ),
+        (
+            "allowed_origins",
+            "https://a.example/path",
+            "a list, each an origin such as https://",
+        ),
     ],
 )
 def test_a_bad_value_is_blamed_on_its_source(

@@ -80,7 +80,9 @@ class KeyFile:
             mode = path.stat().st_mode
             content = path.read_bytes()
         except OSError as error:
-            raise KeyFileError(f"{path}: {error.strerror}") from None
+            raise KeyFileError(
+                f"{path}: {error.strerror}; name a file that can be read"
+            ) from None
         content = content.removesuffix(b"\n").removesuffix(b"\r")
         keys = {name: _prepare(content, name, path) for name in algorithms}
         warnings: list[str] = []
@@ -150,9 +152,11 @@ def _prepare(content: bytes, algorithm: str, path: Path) -> Key:
         ) from None
     if hasattr(key, "private_bytes"):
         raise KeyFileError(
-            f"{path}: holds a private key; this server checks tokens and makes none:"
+            f"{path}: holds a private key, and this server checks tokens and makes none;"
             " give it the public key only"
         )
     if too_short:
-        raise KeyFileError(f"{path}: the key is too short for {algorithm}")
+        raise KeyFileError(
+            f"{path}: the key is too short for {algorithm}; make another"
+        )
     return key
