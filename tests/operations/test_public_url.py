@@ -1,6 +1,6 @@
 """Visits to servers through what may stand in between, over real sockets."""
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
@@ -246,10 +246,11 @@ async def test_metrics_that_all_can_read_are_a_warning(
     assert ("metrics" in found) is warned
 
 
-async def test_a_connection_that_ends_in_the_middle() -> None:
-    async def welcome_and_leave(connection: ServerConnection) -> None:
-        await connection.recv()
-        await connection.close(1013, "full")
+@asynccontextmanager
+async def stranger(
+    handle: Callable[[ServerConnection], Awaitable[None]],
+) -> AsyncGenerator[str]:
+    """Something that accepts connections and is no wsserver; gives its URL."""
 
     def page(connection: ServerConnection, request: Request) -> Response | None:
         if request.path == "/v1/chat":
@@ -257,13 +258,62 @@ async def test_a_connection_that_ends_in_the_middle() -> None:
         return connection.respond(200, "hello")
 
     async with serve(
-        welcome_and_leave,
+        handle,
         "127.0.0.1",
         0,
         process_request=page,
         subprotocols=["wsserver.v1"],  # pyright: ignore[reportArgumentType]
     ) as made:
-        found = await visited(f"http://127.0.0.1:{made.sockets[0].getsockname()[1]}")
+        yield f"http://127.0.0.1:{made.sockets[0].getsockname()[1]}"
+
+
+WELCOME = (
+    b'{"type":"welcome","protocol":1,"connection":"c","heartbeat_ms":1000,"models":[],'
+    b'"features":[],"server":{"name":"s","version":"0"},"limits":{"frame_bytes":1,'
+    b'"conversations":1,"active_turns":1,"queued":1,"pending_tools":1,'
+    b'"tool_output_bytes":1,"idempotency_s":1}}'
+)
+
+
+@pytest.mark.parametrize(
+    ("answers", "says"),
+    [
+        (["hello"], "the frame is not JSON"),
+        (["[]"], "a frame must be one JSON object; got a list"),
+        (["{}"], "`type` is missing"),
+        ([b"\xff"], "the frame is not UTF-8"),
+        (['{"type":"welcome"}'], "is missing"),
+        (
+            [WELCOME.decode(), '{"type":"pong","server_time":"noon"}'],
+            "`server_time` is no time in UTC",
+        ),
+    ],
+)
+async def test_what_answers_but_does_not_speak_the_protocol(
+    answers: list[str | bytes], says: str
+) -> None:
+    async def answer(connection: ServerConnection) -> None:
+        for one in answers:
+            await connection.recv()
+            await connection.send(one)
+        await connection.wait_closed()
+
+    async with stranger(answer) as url:
+        found = await visited(url)
+    finding = found["websocket"]
+    assert finding.status == "fail"
+    assert finding.says.startswith("what answers does not speak the protocol: ")
+    assert says in finding.says
+    assert finding.remedy == "does the URL lead to a wsserver, of this version?"
+
+
+async def test_a_connection_that_ends_in_the_middle() -> None:
+    async def welcome_and_leave(connection: ServerConnection) -> None:
+        await connection.recv()
+        await connection.close(1013, "full")
+
+    async with stranger(welcome_and_leave) as url:
+        found = await visited(url)
 
     assert found["websocket"].status == "fail"
     assert "closed in the middle (1013)" in found["websocket"].says
@@ -309,11 +359,7 @@ async def test_credentials_that_may_not_send(tmp_path: Path) -> None:
         async for data in connection:
             frame: dict[str, Any] = orjson.loads(data)
             answers: dict[str, dict[str, Any]] = {
-                "hello": {
-                    "type": "welcome",
-                    "heartbeat_ms": 20_000,
-                    "server": {"name": "wsserver"},
-                },
+                "hello": orjson.loads(WELCOME),
                 "ping": {"type": "pong", "server_time": "2026-01-01T00:00:00.000Z"},
             }
             refused = {"type": "reply", "re": frame.get("id"), "ok": False}

@@ -7,6 +7,8 @@ from typing import Any
 import anyio
 import orjson
 import pytest
+from websockets.asyncio.server import ServerConnection, serve
+from websockets.typing import Subprotocol
 
 from tests.fakes.server import server
 from wsserver.operations.recording import (
@@ -18,6 +20,7 @@ from wsserver.operations.recording import (
 from wsserver.operations.replay import Outcome, Stage, replay
 
 RECORDINGS = sorted((Path(__file__).parents[1] / "recordings").glob("*.jsonl"))
+SUBPROTOCOLS = [Subprotocol("wsserver.v1")]
 FAST = Stage(fast=True)
 KEY = "k-123456"
 Line = dict[str, Any]
@@ -171,6 +174,20 @@ async def test_a_closed_door_is_told(tmp_path: Path) -> None:
         elsewhere = Stage(url=there.url.replace("/chat", "/no"), fast=True)
         refused = await replay(recording, elsewhere)
         assert "is not let in" in (refused.difference or "")
+
+
+async def test_what_answers_but_sends_no_frames_is_told() -> None:
+    async def babble(connection: ServerConnection) -> None:
+        await connection.send("[]")
+        await connection.wait_closed()
+
+    recording = written(named("busy"))
+    async with serve(babble, "127.0.0.1", 0, subprotocols=SUBPROTOCOLS) as made:
+        url = f"ws://127.0.0.1:{made.sockets[0].getsockname()[1]}/"
+        outcome = await replay(recording, Stage(url=url, fast=True))
+    assert outcome.difference is not None
+    assert outcome.difference.startswith("a rule is broken: ")
+    assert "was sent no frame: a frame must be one JSON object" in outcome.difference
 
 
 @pytest.mark.parametrize(

@@ -10,12 +10,12 @@ from websockets.asyncio.client import ClientConnection
 from websockets.exceptions import ConnectionClosed
 
 from protocol.codes import CloseCode
+from protocol.frame_error import FrameError
 from protocol.ids import VERSION
 from wsserver import __version__
 from wsserver.operations.findings import Finding, Tell, fail, ok, warn
 from wsserver.operations.machine import judge_skew
-
-Frame = dict[str, Any]
+from wsserver.operations.server_frame import Frame, read_frame
 
 ANSWER_SECONDS = 10.0
 
@@ -55,6 +55,10 @@ class Dialogue:
                 await self._stay_silent(idle_seconds)
         except ConnectionClosed as closed:
             self._tell(_ended(closed))
+        except FrameError as error:
+            says = f"what answers does not speak the protocol: {error.message}"
+            remedy = "does the URL lead to a wsserver, of this version?"
+            self._tell(fail("websocket", says, remedy))
         except TimeoutError:
             remedy = "look into the server's log, and into the proxy's"
             self._tell(fail("websocket", "the server does not answer", remedy))
@@ -75,8 +79,12 @@ class Dialogue:
         self._tell(ok("welcome", f"{says}, heartbeat {self._heartbeat_seconds:g} s"))
         await self._say({"type": "ping"})
         pong = await self._until("pong")
-        there = datetime.fromisoformat(pong["server_time"])
-        self._tell(judge_skew((there - datetime.now(UTC)).total_seconds()))
+        try:
+            there = datetime.fromisoformat(pong["server_time"])
+            skew = (there - datetime.now(UTC)).total_seconds()
+        except (ValueError, TypeError):  # the latter where it names no zone
+            raise FrameError("bad_frame", "`server_time` is no time in UTC") from None
+        self._tell(judge_skew(skew))
 
     async def _stream(self) -> None:
         """Lets a demo model talk for a second, and looks at when its words come."""
@@ -98,7 +106,7 @@ class Dialogue:
         try:
             with anyio.move_on_after(seconds):
                 while True:
-                    frame: Frame = orjson.loads(await self._connection.recv())
+                    frame = read_frame(await self._connection.recv())
                     heartbeats += frame["type"] == "ping"
         except ConnectionClosed as closed:
             lasted = anyio.current_time() - began
@@ -128,7 +136,7 @@ class Dialogue:
 
     async def _next(self) -> Frame:
         with anyio.fail_after(ANSWER_SECONDS):
-            return orjson.loads(await self._connection.recv())
+            return read_frame(await self._connection.recv())
 
 
 def judge_stream(moments: list[float]) -> Finding:

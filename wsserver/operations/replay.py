@@ -16,6 +16,7 @@ from websockets.asyncio.client import connect
 from websockets.exceptions import InvalidHandshake
 from websockets.typing import Subprotocol
 
+from protocol.frame_error import FrameError
 from protocol.ids import SUBPROTOCOL
 from wsserver.operations.recording import Recording
 from wsserver.operations.replay_client import Client
@@ -252,7 +253,14 @@ class _Company:
         self._tasks.start_soon(self._listen, client)
 
     async def _listen(self, client: Client) -> None:
-        await client.listen(self._shown)
+        try:
+            await client.listen(self._shown)
+        except FrameError as error:
+            self._live.faults.append(
+                f"{client.name} was sent no frame: {error.message}"
+            )
+            self._move()
+            return
         if self._clients.get(client.name) is client:
             self._live.closed(client.name, client.code)
             self._move()

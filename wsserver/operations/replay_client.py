@@ -10,6 +10,7 @@ from websockets.exceptions import ConnectionClosed
 from protocol.codes import NO_CLOSE_FRAME
 from wsserver.inspector.records import is_event
 from wsserver.operations.replay_sight import Frame
+from wsserver.operations.server_frame import read_frame
 
 ACK_BYTES = 512
 """After so many bytes of events they are acknowledged: half the smallest window."""
@@ -49,10 +50,14 @@ class Client:
             await self._socket.send(data)
 
     async def listen(self, shown: Callable[["Client", Frame], None]) -> None:
-        """Hands over what comes until the connection has ended."""
+        """Hands over what comes until the connection has ended.
+
+        Raises:
+            FrameError: The server sent what is no frame.
+        """
         with suppress(ConnectionClosed):
             async for data in self._socket:
-                frame: Frame = orjson.loads(data)
+                frame = read_frame(data)
                 shown(self, frame)
                 await self._acknowledge(frame, len(data))
         self.code = self._socket.close_code or NO_CLOSE_FRAME
