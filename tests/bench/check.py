@@ -22,7 +22,7 @@ LOAD = Load(streams=50, rate=30)
 LIMITS = (
     ("wsserver-memory", "floor", 3.0),
     ("wsserver-memory", "plain-sdk", 0.35),
-    ("wsserver-sqlite", "plain-sdk", 0.6),
+    ("wsserver-sqlite", "wsserver-memory", 1.5),
 )
 """A row of ours costs at most so many times another's processor time per token. All are
 generous; what is usual stands on the page."""

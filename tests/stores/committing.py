@@ -57,6 +57,7 @@ def write(number: int, index: int) -> Write:
 
 async def main(path: Path) -> None:
     sqlite_journal.FULL_BYTES = 2_000
+    sqlite_journal.MOVED_AT_ONCE = 2
     store = SqliteStore(path, durability="process", boot="boot-1")
     for n in count(1):
         writes = [write(n, index) for index in range(len(KEYS))]

@@ -104,10 +104,12 @@ async def test_more_than_text_moves_the_text_of_its_conversation(
         assert await store.read(OTHER, 0, ALL) == tokens(1, 3)
 
 
+@pytest.mark.parametrize("at_once", [1, 64])
 async def test_a_full_file_is_moved_while_text_goes_on(
-    path: Path, monkeypatch: pytest.MonkeyPatch
+    path: Path, monkeypatch: pytest.MonkeyPatch, at_once: int
 ) -> None:
     monkeypatch.setattr(sqlite_journal, "FULL_BYTES", 1_500)
+    monkeypatch.setattr(sqlite_journal, "MOVED_AT_ONCE", at_once)
     most = 0
     async with opened(path) as store:
         await begin(store, KEY, OTHER)
@@ -222,12 +224,35 @@ async def test_a_write_that_does_not_follow_on_the_journal_changes_nothing(
         assert await store.read(OTHER, 0, ALL) == tokens(1, 6)
 
 
+async def test_commits_have_their_turns_while_a_full_file_is_moved(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sqlite_journal, "FULL_BYTES", 6_000)
+    monkeypatch.setattr(sqlite_journal, "MOVED_AT_ONCE", 1)
+    keys = [f"anna/{n}" for n in range(30)]
+    async with opened(path) as store:
+        await begin(store, *keys)
+        seq = 2
+        while not store._moving:
+            stream(store, seq, seq, *keys)
+            seq += 1
+        await store.commit([appending([done(seq)], keys[0])], NOW)
+        assert store._moving, "the commit came before the last of them"
+        await store.commit([Write(key=keys[1], delete=True)], NOW)
+        assert not await texts(path), "but not one that drops something"
+        await moved(store)
+        stream(store, seq, seq, *keys[2:])
+        for key in keys[2:]:
+            assert await store.read(key, 0, ALL) == tokens(1, seq)
+
+
 @pytest.mark.parametrize("moving", [True, False])
 async def test_deleted_text_is_nowhere(
     path: Path, monkeypatch: pytest.MonkeyPatch, moving: bool
 ) -> None:
     if moving:
         monkeypatch.setattr(sqlite_journal, "FULL_BYTES", 1_500)
+        monkeypatch.setattr(sqlite_journal, "MOVED_AT_ONCE", 1)
     private = "a rather private sentence"
     async with opened(path) as store:
         await begin(store, KEY, OTHER)

@@ -203,16 +203,21 @@ class SqliteStore:
 
     def _move_text(self) -> None:
         try:
-            self._pages += self._journal.move(self._writing, self._now)
+            self._pages += self._journal.move_all(self._writing, self._now)
         except sqlite3.Error as error:
             raise explained(error, self._file.path) from error
 
     def _move_full(self) -> None:
         try:
-            self._move_text()
-        except StoreError as error:  # the file still has it: later again
+            self._pages += self._journal.move(self._writing, self._now)
+        except sqlite3.Error as error:  # the file still has it: later again
             log.warning("store_text_not_moved", error=str(error))
-        self._moving = False
+            self._moving = False
+            return
+        if self._journal.moving:
+            self._writer.post(self._move_full)
+        else:
+            self._moving = False
 
     def _complete_checkpoint(self) -> None:
         """Moves what the reading thread left, so that the log begins anew."""
@@ -223,7 +228,7 @@ class SqliteStore:
 
     def _finish(self) -> None:
         try:
-            self._journal.move(self._writing, self._now)
+            self._journal.move_all(self._writing, self._now)
             closed(self._writing)
             remove_text_files(self._file.path)
         except (sqlite3.Error, OSError) as error:

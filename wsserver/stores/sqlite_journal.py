@@ -14,8 +14,7 @@ The same text is in memory here, for reads.
 
 import secrets
 import sqlite3
-from collections.abc import Sequence
-from collections.abc import Set as AbstractSet
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import msgspec
@@ -41,6 +40,10 @@ log = structlog.get_logger(__name__)
 FULL_BYTES = 524_288
 """How long a file gets before all text is moved: some 5,000 tokens."""
 
+MOVED_AT_ONCE = 64
+"""Of how many conversations text is moved in one transaction, 1 ms or so: a commit
+waits for it that somebody may wait for."""
+
 _encode = msgspec.msgpack.Encoder().encode
 
 
@@ -53,6 +56,7 @@ class Journal:
     def __init__(self, files: TextFiles) -> None:
         self._files = files
         self._texts: dict[str, _Text] = {}  # of live conversations
+        self._unmoved: list[str] | None = None  # whose text a move has still to take
 
     # In the event loop
 
@@ -131,7 +135,9 @@ class Journal:
         ]
         # What is dropped is to stay nowhere, so the file that may have it is cleared.
         drops = any(write.delete or write.trim_through for write in writes)
-        moves = self._moves(now, but={write.key for write in writes}) if drops else []
+        moves: list[Changed] = []
+        if drops:
+            moves = self._moves(now, self._texts.keys() - {w.key for w in writes})
         with transaction(connection):
             pages = write_rows(connection, gone, [*changes, *moves], now)
         for key in gone:
@@ -140,34 +146,63 @@ class Journal:
             self._note_rows(write)
         self._note_moved(moves)
         if drops:
-            self._files.clear()
+            self._clear()
         return pages
 
     def move(self, connection: sqlite3.Connection, now: float) -> int:
-        """Moves all text to rows; returns about how many pages that took.
+        """Moves text of a few conversations; returns about how many pages that took.
+
+        Call it until `moving` says that the text of the file that was retired is in
+        rows; other commits have their turns in between.
 
         Raises:
             sqlite3.Error: The file can't be written.
         """
-        moves = self._moves(now)
+        if self._unmoved is None:
+            self._unmoved = [key for key, text in self._texts.items() if text.blobs]
+        keys = self._unmoved[:MOVED_AT_ONCE]
+        moves = self._moves(now, keys)
         pages = 0
         if moves:
             with transaction(connection):
                 pages = write_rows(connection, (), moves, now)
             self._note_moved(moves)
-        if self._files.retired:
-            self._files.clear()
+        del self._unmoved[: len(keys)]
+        if not self._unmoved:
+            self._clear()
+        return pages
+
+    @property
+    def moving(self) -> bool:
+        """Whether a move was begun and not ended."""
+        return self._unmoved is not None
+
+    def move_all(self, connection: sqlite3.Connection, now: float) -> int:
+        """Moves all text to rows; returns about how many pages that took.
+
+        Raises:
+            sqlite3.Error: The file can't be written.
+        """
+        self._unmoved = None
+        pages = self.move(connection, now)
+        while self.moving:
+            pages += self.move(connection, now)
         return pages
 
     def close(self) -> None:
         """Lets go of the files; what is in them stays for `recover`."""
         self._files.close()
 
-    def _moves(self, now: float, but: AbstractSet[str] = frozenset()) -> list[Changed]:
+    def _clear(self) -> None:
+        self._unmoved = None
+        if self._files.retired:
+            self._files.clear()
+
+    def _moves(self, now: float, keys: Iterable[str]) -> list[Changed]:
         return [
             text.moved(key, now)
-            for key, text in list(self._texts.items())
-            if text.blobs and key not in but
+            for key in keys
+            if (text := self._texts.get(key)) is not None and text.blobs
         ]
 
     def _change(self, write: Write, now: float, gone: Sequence[str]) -> Change:

@@ -47,9 +47,10 @@ def _growth(streams: int, rate: float) -> Scenario:
     return Scenario(
         name=f"growth-{streams}",
         title=f"3,000 tokens a second in {streams} conversations",
-        note="The same work by more and more conversations.",
+        note="The same work by more and more conversations. The floor has one connection"
+        " for each, whatever relays has two.",
         columns=(COST, *DELAY, DELIVERED),
-        applies=_floor_and_ours,
+        applies=_compared,
         run=run,
         rounds=2,
     )
@@ -79,8 +80,8 @@ def _all(row: Row) -> bool:
     return True
 
 
-def _floor_and_ours(row: Row) -> bool:
-    return row.ours or row.name == "floor"
+def _compared(row: Row) -> bool:
+    return row.ours or row.name in {"floor", "nginx", "node-ws"}
 
 
 SCENARIOS = (
