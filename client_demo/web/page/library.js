@@ -3,6 +3,7 @@
 
 import { contentText } from "../fold.js";
 import { randomId } from "../ids.js";
+import { link, linked } from "./address.js";
 import * as store from "./store.js";
 import { families, familyOf, placeOf, rootOf, slotOf, versionsAt } from "./versions.js";
 
@@ -32,12 +33,16 @@ export class Library {
     return this.#client.conversations.get(this.activeId);
   }
 
-  /** Shows what was shown last, and keeps the newest ones open. */
+  /** Shows what the address names, or what was shown last; keeps the newest ones open. */
   start() {
     const list = store.listed();
-    const wanted = list.find((entry) => entry.id === store.activeId());
-    if (wanted) this.show(wanted.id);
-    else this.#showNewest();
+    const last = store.activeId();
+    // What this tab showed and is not listed was deleted in another one.
+    if (linked() !== last) this.follow();
+    if (this.activeId === null) {
+      if (list.some(({ id }) => id === last)) this.show(last);
+      else this.#showNewest();
+    }
     for (const { id } of list.slice(0, OPEN_AT_START)) this.#client.open(id);
   }
 
@@ -54,9 +59,18 @@ export class Library {
     return rootOf(list, this.activeId);
   }
 
+  /** Shows the conversation that the address names, which may be new to this browser. */
+  follow() {
+    const id = linked();
+    if (id === null || id === this.activeId) return;
+    if (!store.listed().some((entry) => entry.id === id)) this.#list(id);
+    this.show(id);
+  }
+
   show(id) {
     this.activeId = id;
     store.saveActiveId(id);
+    link(id);
     const { model } = store.look();
     const options = { config: model ? { model } : undefined, reconfigure: false };
     if (!this.#client.conversations.has(id)) this.#client.open(id, options);
@@ -85,7 +99,7 @@ export class Library {
       return;
     }
     const id = randomId();
-    store.changeListed((list) => [{ id, title: "", at: Date.now(), made: Date.now() }, ...list]);
+    this.#list(id);
     this.show(id);
   }
 
@@ -177,6 +191,11 @@ export class Library {
   titleOf(list, id) {
     const root = rootOf(list, id);
     return list.find((entry) => entry.id === root)?.title || this.#firstWords(id);
+  }
+
+  #list(id) {
+    const now = Date.now();
+    store.changeListed((list) => [{ id, title: "", at: now, made: now }, ...list]);
   }
 
   #slot(list, { seq }) {

@@ -2,6 +2,7 @@
 // the client's conversations; here is only what the screen adds to it.
 
 import { ChatClient, chaotic } from "../client.js";
+import { onLinked } from "./address.js";
 import { Composer } from "./composer.js";
 import { ConnectionPanel } from "./connection.js";
 import { byId, setText } from "./dom.js";
@@ -323,6 +324,7 @@ store.onListed(() => {
   schedule();
 });
 approvals.onChange = schedule;
+onLinked(() => library.follow());
 
 startLook((model) => {
   configure(library.activeId, { model, tools: toolsFor(model) });
