@@ -57,6 +57,7 @@ class Journal:
         self._files = files
         self._texts: dict[str, _Text] = {}  # of live conversations
         self._unmoved: list[str] | None = None  # whose text a move has still to take
+        self._clears = False  # whether that move ends with an empty file
 
     # In the event loop
 
@@ -136,6 +137,7 @@ class Journal:
         # What is dropped is to stay nowhere, so the file that may have it is cleared.
         drops = any(write.delete or write.trim_through for write in writes)
         moves: list[Changed] = []
+        retired = self._files.retired
         if drops:
             moves = self._moves(now, self._texts.keys() - {w.key for w in writes})
         with transaction(connection):
@@ -146,7 +148,7 @@ class Journal:
             self._note_rows(write)
         self._note_moved(moves)
         if drops:
-            self._clear()
+            self._end_move(clear=retired)
         return pages
 
     def move(self, connection: sqlite3.Connection, now: float) -> int:
@@ -159,6 +161,7 @@ class Journal:
             sqlite3.Error: The file can't be written.
         """
         if self._unmoved is None:
+            self._clears = self._files.retired  # what is retired later has newer text
             self._unmoved = [key for key, text in self._texts.items() if text.blobs]
         keys = self._unmoved[:MOVED_AT_ONCE]
         moves = self._moves(now, keys)
@@ -169,7 +172,7 @@ class Journal:
             self._note_moved(moves)
         del self._unmoved[: len(keys)]
         if not self._unmoved:
-            self._clear()
+            self._end_move(clear=self._clears)
         return pages
 
     @property
@@ -193,9 +196,9 @@ class Journal:
         """Lets go of the files; what is in them stays for `recover`."""
         self._files.close()
 
-    def _clear(self) -> None:
+    def _end_move(self, *, clear: bool) -> None:
         self._unmoved = None
-        if self._files.retired:
+        if clear:
             self._files.clear()
 
     def _moves(self, now: float, keys: Iterable[str]) -> list[Changed]:
