@@ -38,3 +38,8 @@ async def store(case: tuple[str, Any], tmp_path: Path) -> AsyncIterator[Store]:
         )
     yield store
     await store.close()
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "s.db"

@@ -29,11 +29,6 @@ from wsserver.stores.rows import ROW_BYTES
 from wsserver.stores.sqlite import SqliteStore
 
 
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "s.db"
-
-
 async def checkpoints(store: SqliteStore) -> None:
     """Waits for the checkpoint under way: the reader's part, then the writer's."""
     await store._reader.call(int)

@@ -17,11 +17,6 @@ from wsserver.stores.sqlite import SqliteStore
 from wsserver.stores.sqlite_file import boot_id
 
 
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "s.db"
-
-
 async def test_a_second_server_is_refused(path: Path) -> None:
     async with opened(path) as store:
         with pytest.raises(StoreError, match=r"s\.db is in use .*--store") as caught:

@@ -39,11 +39,6 @@ from wsserver.log.store import StoreError, Write
 from wsserver.stores import sqlite_journal, text_files
 
 
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "s.db"
-
-
 async def rows(path: Path) -> int:
     """Returns how many rows all conversations have together."""
     return (await query(path, "SELECT count(*) FROM batch"))[0][0]
@@ -151,6 +146,38 @@ async def test_text_that_comes_while_it_is_moved_is_kept(
     await crash(store)
     async with opened(path) as store:
         assert await store.read(KEY, 0, ALL) == tokens(1, 40)
+
+
+@pytest.mark.parametrize("drop", [True, False])
+async def test_a_file_that_is_retired_during_a_move_is_not_cleared_by_it(
+    path: Path, drop: bool
+) -> None:
+    begun, written = Event(), Event()
+
+    def hold(*_: Any) -> int:
+        begun.set()
+        assert written.wait(5)
+        return sqlite3.SQLITE_OK
+
+    store = await open_file(path)
+    await begin(store, KEY, OTHER)
+    stream(store, 2, 3)
+    store._writing.set_authorizer(hold)
+    if drop:
+        gone = [Write(key=OTHER, delete=True)]
+        store._writer.post(store._commit, gone, NOW)
+    else:
+        store._writer.post(store._move_full)
+    await anyio.to_thread.run_sync(begun.wait, 5)
+    stream(store, 4, 5)
+    store._journal.retire()
+    written.set()
+    await moved(store)
+    store._writing.set_authorizer(None)
+    await crash(store)
+
+    async with opened(path) as store:
+        assert await store.read(KEY, 0, ALL) == tokens(1, 5)
 
 
 async def test_text_that_can_not_be_moved_waits_for_commits_in_the_end(

@@ -26,11 +26,6 @@ from wsserver.stores.sqlite import SqliteStore
 
 
 @pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "s.db"
-
-
-@pytest.fixture
 async def store(path: Path) -> SqliteStore:
     return await open_file(path, durability="power")
 

@@ -1,5 +1,7 @@
 """What a killed server leaves, to the next one and to whoever looks meanwhile."""
 
+import os
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 
@@ -20,13 +22,9 @@ from tests.stores.samples import (
 )
 from tests.stores.sqlite_rig import begin, crash, open_file, opened, stream, texts
 from wsserver.log.entry import Entry
-from wsserver.log.store import Write
+from wsserver.log.store import StoreError, Write
+from wsserver.stores import text_files
 from wsserver.stores.sqlite_archive import Archive, Kept
-
-
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "s.db"
 
 
 async def test_a_killed_server_leaves_its_text_to_the_next(path: Path) -> None:
@@ -114,3 +112,59 @@ async def test_others_see_what_is_not_in_rows(path: Path) -> None:
         key=KEY, epoch="e1", oldest=1, head=5, bytes=size, live=True, written=NOW
     )
     assert (second.head, second.bytes, second.written) == (6, size + 3, NOW + 6)
+
+
+async def test_others_see_no_gap_where_a_file_gets_full_while_they_read(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = await open_file(path)
+    await begin(store)
+    stream(store, 2, 3)
+    whole = text_files._records
+
+    def slow(content: bytes) -> Iterator[tuple[str, str, Entry]]:
+        records = list(whole(content))
+        if not store._journal.retired:  # between the reading of the one and the other
+            stream(store, 4, 5)
+            store._journal.retire()
+            stream(store, 6, 7)
+        yield from records
+
+    def look() -> tuple[int, list[Entry]]:
+        with closing(Archive(path)) as archive:
+            found = archive.find(KEY)
+            return found.head, list(archive.entries(found))
+
+    monkeypatch.setattr(text_files, "_records", slow)
+    assert await anyio.to_thread.run_sync(look) == (3, tokens(1, 3))
+    monkeypatch.undo()
+    assert await anyio.to_thread.run_sync(look) == (7, tokens(1, 7))
+    await store.close()
+
+
+@pytest.mark.parametrize("number", [1, 2])
+@pytest.mark.parametrize("make", [os.mkdir, os.mkfifo])
+async def test_what_is_in_the_way_of_text_is_named(
+    path: Path, number: int, make: Callable[[Path], None]
+) -> None:
+    async with opened(path) as store:
+        await begin(store)
+    foreign = path.with_name(f"s.db-text{number}")
+    make(foreign)
+    with pytest.raises(StoreError, match=rf"s\.db-text{number}: .*Move it away\."):
+        await open_file(path)
+
+    def look() -> None:
+        with closing(Archive(path)) as archive:
+            archive.find(KEY)
+
+    with pytest.raises(StoreError, match=rf"s\.db-text{number}: .*Move it away\."):
+        await anyio.to_thread.run_sync(look)
+
+
+async def test_foreign_content_is_no_text(path: Path) -> None:
+    async with opened(path) as store:
+        await begin(store)
+    await anyio.Path(f"{path}-text1").write_bytes(b"not ours" * 500_000)
+    async with opened(path) as store:
+        assert await store.read(KEY, 0, ALL) == tokens(1, 1)

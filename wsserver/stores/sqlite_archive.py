@@ -18,9 +18,10 @@ from msgspec import Struct
 from wsserver.log.entry import Entry
 from wsserver.log.reading import READ_BYTES
 from wsserver.log.store import StoreError
+from wsserver.stores.rows import take
 from wsserver.stores.sql import statement
 from wsserver.stores.sqlite_file import check_ours, explained
-from wsserver.stores.sqlite_read import joined, read_entries
+from wsserver.stores.sqlite_read import read_entries
 from wsserver.stores.text_files import Left, read_text_files
 
 _BUSY_SECONDS = 5.0
@@ -134,8 +135,9 @@ class Archive:
         while after < kept.head:
             with self._reading() as left:
                 rows = read_entries(self._connection, kept.key, after, READ_BYTES)
-            text = left.texts.get((kept.key, kept.epoch), ())
-            batch = joined(rows, text, after, READ_BYTES)
+            last = rows[-1].seq if rows else after
+            text = left.after(kept.key, kept.epoch, last)
+            batch = take([*rows, *text], after, READ_BYTES)
             if not batch or batch[0].first > after + 1:
                 raise StoreError(
                     f"{kept.key} was shortened or deleted meanwhile; try again"

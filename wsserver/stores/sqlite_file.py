@@ -3,6 +3,7 @@
 Knows nothing of conversations but that they have epochs. Everything here blocks.
 """
 
+import errno
 import fcntl
 import os
 import sqlite3
@@ -21,17 +22,30 @@ _WAL_BYTES = 67_108_864  # what is left of the write-ahead log after a burst
 
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
+_SPACE = "Free some space; the next write will then work."
+_ACCESS = "Make the file and its folder readable and writable."
+_LOOK = "Look at the system's log for what is wrong with the disk."
+_OTHER_PROGRAM = "Stop the other program that has the file open."
+
 _REMEDIES = {
-    sqlite3.SQLITE_FULL: "Free some space; the next write will then work.",
+    sqlite3.SQLITE_FULL: _SPACE,
     sqlite3.SQLITE_READONLY: "Make the file and its folder writable.",
-    sqlite3.SQLITE_CANTOPEN: "Make the file and its folder readable and writable.",
-    sqlite3.SQLITE_PERM: "Make the file and its folder readable and writable.",
+    sqlite3.SQLITE_CANTOPEN: _ACCESS,
+    sqlite3.SQLITE_PERM: _ACCESS,
     sqlite3.SQLITE_NOTADB: "Move it away, or name another file.",
     sqlite3.SQLITE_CORRUPT: "Stop the server, then restore a backup, or salvage "
     "what can be read with `sqlite3 FILE .recover`.",
-    sqlite3.SQLITE_IOERR: "Look at the system's log for what is wrong with the disk.",
-    sqlite3.SQLITE_BUSY: "Stop the other program that has the file open.",
-    sqlite3.SQLITE_LOCKED: "Stop the other program that has the file open.",
+    sqlite3.SQLITE_IOERR: _LOOK,
+    sqlite3.SQLITE_BUSY: _OTHER_PROGRAM,
+    sqlite3.SQLITE_LOCKED: _OTHER_PROGRAM,
+}
+_REMEDIES_OF_SYSTEM = {
+    errno.ENOSPC: _SPACE,
+    errno.EDQUOT: _SPACE,
+    errno.EACCES: _ACCESS,
+    errno.EPERM: _ACCESS,
+    errno.EROFS: _ACCESS,
+    errno.EEXIST: "Move it away.",
 }
 
 
@@ -45,6 +59,9 @@ def boot_id() -> str | None:
 
 def explained(error: sqlite3.Error | OSError, path: Path) -> StoreError:
     """Makes the error for a person: the file, what is wrong, what to do."""
+    if isinstance(error, OSError):
+        remedy = _REMEDIES_OF_SYSTEM.get(error.errno or 0, _LOOK)
+        return StoreError(f"{error.filename or path}: {error.strerror}. {remedy}")
     code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
     return StoreError(f"{path}: {error}. {_REMEDIES.get(code, '')}".rstrip())
 
@@ -135,7 +152,7 @@ class SqliteFile:
                 f"{self.path}: this file system can't hold the store (no shared "
                 "memory for a write-ahead log); name a file on a local disk"
             )
-        _set_synchronous(connection, durability)
+        set_synchronous(connection, durability)
         for pragma in (
             "secure_delete = ON",  # what is deleted is overwritten
             "wal_autocheckpoint = 0",  # it would keep a commit waiting: see sqlite.py
@@ -216,13 +233,13 @@ def opened(
     )
     # On the medium before the first commit: else a power failure could bring back
     # the note that the file was closed in order.
-    _set_synchronous(connection, "power")
+    set_synchronous(connection, "power")
     connection.execute("BEGIN IMMEDIATE")
     if lost:
         connection.execute(statement("renew_epochs"))
     connection.execute(statement("opened"), {"boot": boot, "durability": durability})
     connection.execute("COMMIT")
-    _set_synchronous(connection, durability)
+    set_synchronous(connection, durability)
     return lost
 
 
@@ -232,10 +249,15 @@ def closed(connection: sqlite3.Connection) -> None:
     Raises:
         sqlite3.Error: They can't be put there.
     """
-    _set_synchronous(connection, "power")
+    set_synchronous(connection, "power")
     connection.execute("UPDATE opening SET closed = 1")
 
 
-def _set_synchronous(connection: sqlite3.Connection, durability: Durability) -> None:
+def set_synchronous(connection: sqlite3.Connection, durability: Durability) -> None:
+    """Lets commits from here on outlive what they should.
+
+    Raises:
+        sqlite3.Error: It can't be set.
+    """
     level = "FULL" if durability == "power" else "NORMAL"
     connection.execute(f"PRAGMA synchronous = {level}")

@@ -8,9 +8,11 @@ process that is killed while it copies may leave a piece of a record, and nobody
 told of that one.
 """
 
+import errno
 import fcntl
 import mmap
 import os
+import stat
 import struct
 import sys
 from collections.abc import Iterator
@@ -166,8 +168,17 @@ class Left(Struct, frozen=True, kw_only=True):
     texts: dict[tuple[str, str], list[Entry]]
 
     def after(self, key: str, epoch: str, head: int) -> list[Entry]:
-        """Returns the text of a conversation that rows up to a number lack."""
-        return [e for e in self.texts.get((key, epoch), ()) if e.seq > head]
+        """Returns the text of a conversation that follows on a number without a gap.
+
+        There is one where a record is damaged; and one for a moment where somebody else
+        reads, when a file got full between the reading of the one and of the other.
+        """
+        text: list[Entry] = []
+        for entry in self.texts.get((key, epoch), ()):
+            if entry.first == head + 1:
+                text.append(entry)
+                head = entry.seq
+        return text
 
 
 def read_text_files(path: Path) -> Left:
@@ -181,15 +192,18 @@ def read_text_files(path: Path) -> Left:
     at = 0.0
     texts: dict[tuple[str, str], list[Entry]] = {}
     for suffix in _SUFFIXES:
+        file = Path(f"{path}{suffix}")
         try:
-            with open(f"{path}{suffix}", "rb") as file:
-                content = file.read()
-                written = os.fstat(file.fileno()).st_mtime
+            found = file.stat()
         except FileNotFoundError:
             continue
+        if not stat.S_ISREG(found.st_mode):
+            raise OSError(errno.EEXIST, "is in the way of text to be stored", str(file))
+        with file.open("rb") as opened:
+            content = opened.read(FILE_BYTES)
         for key, epoch, entry in _records(content):
             texts.setdefault((key, epoch), []).append(entry)
-            at = max(at, written)
+            at = max(at, found.st_mtime)
     for entries in texts.values():
         entries.sort(key=attrgetter("seq"))  # which file is the older one is not told
     return Left(at=at, texts=texts)
