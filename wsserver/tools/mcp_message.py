@@ -8,6 +8,7 @@ protocol had, each is read for itself.
 import re
 from typing import Any, cast
 
+import jiter
 import orjson
 import structlog
 from mcp.types import (
@@ -18,7 +19,6 @@ from mcp.types import (
     jsonrpc_message_adapter,
 )
 from pydantic import ValidationError
-from pydantic_core import from_json
 
 # Half of a surrogate pair, as servers write that cut text by UTF-16 units. Whole
 # pairs and escaped backslashes are matched first, so that they are passed over.
@@ -70,7 +70,7 @@ class MessageReader:
 
     def _batch(self, text: str) -> list[JSONRPCMessage]:
         try:
-            parts = from_json(text)
+            parts = jiter.from_json(text.encode())
         except ValueError as error:
             self._tell(f"Invalid JSON: {error}")
             return []
