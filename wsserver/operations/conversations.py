@@ -116,7 +116,7 @@ def renew_epochs(settings: Settings) -> int:
         pass  # there is one, and it is ours
     from wsserver.stores.sql import statement
     from wsserver.stores.sqlite_file import SqliteFile, explained
-    from wsserver.stores.sqlite_journal import recover
+    from wsserver.stores.sqlite_recovery import recover
 
     file = SqliteFile(store_path(settings))
     try:

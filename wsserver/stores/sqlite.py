@@ -30,8 +30,9 @@ from wsserver.stores.sqlite_file import (
     explained,
     opened,
 )
-from wsserver.stores.sqlite_journal import Journal, recover
+from wsserver.stores.sqlite_journal import Journal
 from wsserver.stores.sqlite_read import decode, joined, read_entries, read_meta
+from wsserver.stores.sqlite_recovery import recover
 from wsserver.stores.text_files import TextFiles, remove_text_files
 from wsserver.stores.worker import Worker
 
