@@ -55,7 +55,7 @@ class OneModel:
         return ["test"]
 
     def resolve(self, name: str) -> Target | None:
-        if name == "none":
+        if "none" in name.split(":"):
             return None
         return Target(provider=self._provider, model=name)
 

@@ -56,7 +56,9 @@ def test_an_answer_goes_on_where_nobody_is_connected(
     expect(page.locator(".markdown")).to_have_text("Half")
     expect(line).to_be_hidden()
     page.click("#drop")
-    expect(line).to_have_text("not connected; the answer goes on at the server")
+    expect(line).to_have_text(
+        "not connected; the server, while it runs, goes on with the answer"
+    )
     expect(page.locator("#connection")).to_have_attribute("data-state", "online")
     expect(line).to_be_hidden()
 

@@ -362,3 +362,19 @@ async def test_settings_with_any_number_are_stored_and_sent() -> None:
         assert talk.provider.requests[0].params == {"seed": 2**80}
         await talk.rig.committer.flush()
         assert not talk.rig.committer.failing
+
+
+@pytest.mark.parametrize(
+    ("model", "fault"),
+    [
+        ("other:none", "The model other can't have the options 'none'."),
+        ("none:none", "No upstream knows the model 'none:none'; there are: test."),
+    ],
+)
+async def test_options_that_a_model_does_not_know_are_what_is_wrong(
+    model: str, fault: str
+) -> None:
+    async with talking(says("a")) as talk:
+        with pytest.raises(CommandError) as refused:
+            talk.configure(model=model)
+        assert refused.value.body.message == fault

@@ -112,9 +112,14 @@ def _delete(
     """Delete conversations for good, while no server runs."""
     import anyio
 
-    from wsserver.operations.conversations import delete, opened_archive
+    from wsserver.operations.conversations import (
+        check_not_served,
+        delete,
+        opened_archive,
+    )
 
     settings = load().settings
+    check_not_served(settings)
     with opened_archive(settings) as archive:
         keys = [archive.find(name).key for name in conversations]
     if not yes:

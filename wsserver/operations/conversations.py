@@ -68,6 +68,24 @@ def frames(archive: "Archive", kept: "Kept") -> Iterator[bytes]:
         yield entry.frame(conversation)
 
 
+def check_not_served(settings: Settings) -> None:
+    """Returns if no server has the store open.
+
+    Raises:
+        StoreError: One has; the message says what to do.
+    """
+    from wsserver.stores.sqlite_file import lock_owner
+
+    path = store_path(settings)
+    owner = lock_owner(path)
+    if owner is not None:
+        raise StoreError(
+            f"{path} is in use by a server (process {owner or 'unknown'}): stop it"
+            " first, or let one of its clients delete the conversation (`delete` in"
+            " the protocol)"
+        )
+
+
 async def delete(settings: Settings, keys: Iterable[str], now: float) -> None:
     """Removes conversations: their events, their receipts, and every trace in the file.
 
@@ -81,15 +99,8 @@ async def delete(settings: Settings, keys: Iterable[str], now: float) -> None:
     """
     path = store_path(settings)
     from wsserver.stores.sqlite import SqliteStore
-    from wsserver.stores.sqlite_file import boot_id, lock_owner
+    from wsserver.stores.sqlite_file import boot_id
 
-    owner = await anyio.to_thread.run_sync(lock_owner, path)
-    if owner is not None:
-        raise StoreError(
-            f"{path} is in use by a server (process {owner or 'unknown'}): stop it"
-            " first, or let a client of its delete the conversation (`delete` in the"
-            " protocol)"
-        )
     store = await anyio.to_thread.run_sync(
         lambda: SqliteStore(path, durability=settings.durability, boot=boot_id())
     )

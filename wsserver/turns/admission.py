@@ -63,11 +63,11 @@ def check_config(config: Config, services: Services) -> None:
         known = ", ".join(names[:_MOST_NAMES])
         if len(names) > _MOST_NAMES:
             known += f" and {len(names) - _MOST_NAMES} more"
-        raise refusal(
-            "bad_model",
-            f"No upstream knows the model {config.model!r}; there are: {known}.",
-            param="$.config.model",
-        )
+        fault = f"No upstream knows the model {config.model!r}; there are: {known}."
+        name, colon, options = config.model.partition(":")
+        if colon and services.models.resolve(name) is not None:
+            fault = f"The model {name} can't have the options {options!r}."
+        raise refusal("bad_model", fault, param="$.config.model")
 
 
 def check_change(config: Config, services: Services) -> None:

@@ -49,7 +49,7 @@ export class WaitingLine {
   }
 
   #words(turn, online) {
-    if (!online) return "not connected; the answer goes on at the server";
+    if (!online) return "not connected; the server, while it runs, goes on with the answer";
     return this.#frame ? phase(this.#frame.phase) : `waiting for ${turn.model}`;
   }
 }

@@ -29,7 +29,7 @@ on exactly where you left it.
 Options go into the name, as in this one:
 
 ```sh
-python -m client_demo chat --model demo/long:tokens=800,tokens_per_second=20
+.venv/bin/python -m client_demo chat --model demo/long:tokens=800,tokens_per_second=20
 ```
 
 > A subscription is a cursor: a position in a log, and nothing else.
