@@ -19,7 +19,7 @@ class Chat:
     """A conversation that is open; `Client.open` makes it.
 
     What it raises beyond what is named: `StoppedError` once the client has
-    stopped.
+    stopped, `ConversationNotFoundError` once somebody else has deleted it.
     """
 
     def __init__(self, session: Session, conversation: Conversation) -> None:
@@ -191,8 +191,7 @@ class Chat:
         Raises:
             CommandError: The server refused.
         """
-        self._session.forget(self.conversation, _gone("deleted"))
-        self._session.tools.stop(self.conversation)
+        self._session.deleted(self.conversation, _gone("deleted"))
         await self._session.command(lambda machine: machine.delete(self.conversation))
 
 

@@ -11,7 +11,13 @@ import anyio
 from anyio.abc import TaskGroup
 
 from client_demo.conversation import Conversation
-from client_demo.errors import ClientError, CommandError, command_error, stop_error
+from client_demo.errors import (
+    ClientError,
+    CommandError,
+    ConversationNotFoundError,
+    command_error,
+    stop_error,
+)
 from client_demo.tool_runner import ToolRunner
 from client_demo.tools import Fault, Output
 from protocol.client import ClientProtocol
@@ -155,6 +161,11 @@ class Session:
         if conversation is not None:
             conversation.fail(error)
 
+    def deleted(self, name: str, error: ClientError) -> None:
+        """Ends a conversation whose calls have ended too."""
+        self.forget(name, error)
+        self.tools.stop(name)
+
     def abandon(self, name: str) -> None:
         """Takes back an open that nobody waits for any more."""
         self.forget(name, command_error(_NO_ERROR))
@@ -187,10 +198,16 @@ class Session:
             case Stopped():
                 self.stop(stop_error(notice.code, notice.error))
             case Lost():
-                self.forget(notice.conversation, command_error(notice.error))
+                self._lost(notice.conversation, command_error(notice.error))
             case _:
                 pass
         self._notify(notice)
+
+    def _lost(self, name: str, error: CommandError) -> None:
+        if isinstance(error, ConversationNotFoundError):
+            self.deleted(name, error)
+        else:
+            self.forget(name, error)
 
     def stop(self, error: ClientError) -> None:
         """Ends everything that waits, and takes nothing more."""
@@ -226,6 +243,8 @@ class Session:
         """Sends a tool's result; one that is refused becomes an error result."""
 
         def settle(result: Reply | ClientError) -> None:
+            if isinstance(result, ConversationNotFoundError):
+                return
             if isinstance(outcome, Output) and isinstance(result, CommandError):
                 self._answer(request, Fault(message=f"the output: {result}"))
 

@@ -13,7 +13,7 @@ after commands, send `data_to_send` and handle `events`.
 """
 
 from collections.abc import Callable
-from typing import Literal, assert_never
+from typing import assert_never
 
 from protocol.backoff import Backoff
 from protocol.client_commands import AnyCommand, Commands
@@ -29,6 +29,7 @@ from protocol.client_events import (
 from protocol.client_link import ClientStateError, Link, Phase
 from protocol.client_outbox import Outbox
 from protocol.client_output import Output
+from protocol.client_replies import done, meant, refused
 from protocol.client_subscriptions import Subscriptions
 from protocol.client_tools import ToolLedger
 from protocol.codec import UnknownFrame, decode_server_frame, encode
@@ -192,7 +193,7 @@ class ClientProtocol(Commands):
         self._subscriptions.offline()
         for command in self._outbox:
             if isinstance(command, Close):
-                self._settle(_done(command, "closed"))
+                self._settle(done(command, "closed"))
         if retry_in_seconds is not None:
             self._output.emit(
                 Disconnected(code=code, retry_in_seconds=retry_in_seconds)
@@ -260,7 +261,7 @@ class ClientProtocol(Commands):
         if self.phase == "online":
             self._send_due()
         elif isinstance(command, Close):
-            self._settle(_done(command, "closed"))
+            self._settle(done(command, "closed"))
         return command
 
     def _advance(self, now: float) -> None:
@@ -279,7 +280,7 @@ class ClientProtocol(Commands):
                 command.conversation
             ):
                 # What was opened again meanwhile would end with it.
-                self._settle(_done(command, "closed"))
+                self._settle(done(command, "closed"))
                 continue
             error = self._output.write_encoded(frame)
             if error is not None:
@@ -291,7 +292,7 @@ class ClientProtocol(Commands):
             return
         if isinstance(command, ToolResult):
             self._tool_replied(command, reply)
-        self._output.emit(Replied(command=command, reply=reply))
+        self._output.emit(Replied(command=command, reply=meant(command, reply)))
         if isinstance(command, Delete):
             self._subscriptions.deleted(command.conversation)
 
@@ -336,6 +337,9 @@ class ClientProtocol(Commands):
                     return
             case Goaway():
                 self._link.going_away(now, frame.reconnect_after_ms / 1000)
+            case ErrorFrame(gone=str() as conversation):
+                self._gone(conversation, frame)
+                return
             case ErrorFrame():
                 self._last_fault = frame
             case Waiting() | AuthExpiring():
@@ -343,6 +347,14 @@ class ClientProtocol(Commands):
             case _:
                 assert_never(frame)
         self._output.emit(frame)
+
+    def _gone(self, conversation: str, said: ErrorFrame) -> None:
+        error = ErrorBody(code=said.code, message=said.message, retryable=False)
+        if self._subscriptions.gone(conversation, error):
+            self._tools.forget(conversation)
+            for command in self._outbox.into(conversation):
+                self._settle(refused(command, error))
+            self._send_due()
 
     def _welcomed(self, welcome: Welcome, now: float) -> None:
         self._link.welcomed(now, welcome.heartbeat_ms / 1000)
@@ -352,7 +364,7 @@ class ClientProtocol(Commands):
         self._output.pace.announced(welcome.limits, now)
         self._output.emit(Connected(welcome=welcome, resumed=resumed))
         for command in self._overtaken:
-            self._settle(_done(command, "refreshed"))
+            self._settle(done(command, "refreshed"))
         self._subscriptions.online()
         self._outbox.new_connection()
         self._send_due()
@@ -379,11 +391,6 @@ class ClientProtocol(Commands):
         answer = self._tools.result(request.conversation, request.call)
         if answer is not None:
             self._output.write_encoded(answer)
-
-
-def _done(command: Command, outcome: Literal["closed", "refreshed"]) -> Reply:
-    """What the server would have said to a command that need not be sent."""
-    return Reply(re=command.id, ok=True, outcome=outcome)
 
 
 def _as_frame(fault: FrameError) -> ErrorFrame:

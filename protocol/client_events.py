@@ -115,7 +115,13 @@ class Reset(Struct, frozen=True, kw_only=True):
 
 
 class Lost(Struct, frozen=True, kw_only=True):
-    """A conversation could not be opened again after a reconnect; it is closed."""
+    """A conversation is open no more, and is not opened again by itself.
+
+    Attributes:
+        error: Why: it could not be opened again after a reconnect, or somebody
+            else deleted it (`conversation_not_found`). Commands for one that was
+            deleted fail with it too.
+    """
 
     conversation: str
     error: ErrorBody

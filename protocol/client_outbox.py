@@ -82,6 +82,15 @@ class Outbox:
             self._most = min(self._most + 1, MOST_UNDER_WAY)
         return held.command
 
+    def into(self, conversation: str) -> list[Command]:
+        """Finds what is held for a conversation, but for what only ends it."""
+        return [
+            command
+            for command in self
+            if getattr(command, "conversation", None) == conversation
+            and not isinstance(command, Close | Delete)
+        ]
+
     def deletes(self, conversation: str) -> bool:
         """Says whether a `delete` of a conversation is held."""
         return conversation in self._deletes

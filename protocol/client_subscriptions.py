@@ -83,6 +83,21 @@ class Subscriptions:
             self._give_up(subscription, _LET_GO)
         self._by_conversation.pop(conversation, None)
 
+    def gone(self, conversation: str, error: ErrorBody) -> bool:
+        """Somebody else deleted a conversation: lets it go, and says why.
+
+        Returns:
+            Whether no conversation of this name is left here; False where one is
+            opened that had no verdict yet, which is the next of that name.
+        """
+        subscription = self._by_conversation.get(conversation)
+        if subscription is None:
+            return True
+        if subscription.cursor is None:
+            return False
+        self._give_up(subscription, error)
+        return True
+
     def deleted(self, conversation: str) -> None:
         """A `delete` was replied to: opens what was to be opened after it."""
         subscription = self._by_conversation.get(conversation)

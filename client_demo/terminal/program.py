@@ -42,7 +42,7 @@ from client_demo.terminal.screen import LOG_IS_ANOTHER, Screen
 from client_demo.terminal.slash_commands import SlashError
 from client_demo.tools import ClientTool
 from client_demo.turn import Turn
-from protocol.client_events import Connected, Disconnected
+from protocol.client_events import Connected, Disconnected, Lost
 from protocol.content import Content
 from protocol.control import Goaway, Waiting
 
@@ -135,6 +135,8 @@ class Terminal:
                 )
             case Goaway():
                 self._screen.say(f"the server goes away: {notice.reason}")
+            case Lost():
+                self._screen.say(f"{notice.error.message} /new begins another one")
             case Waiting():
                 self._screen.waiting(notice)
             case _:

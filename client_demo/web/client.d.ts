@@ -62,6 +62,8 @@ export interface Handlers {
   status?(status: Status): void;
   /** Each reply to a command, once. */
   reply?(command: { type: string; id: string }, reply: Reply): void;
+  /** A conversation that was open here was deleted elsewhere; it is not opened again by itself. */
+  deleted?(conversation: string, error: CommandError): void;
   /** The credentials run out. */
   expiring?(inMs: number): void;
 }

@@ -24,6 +24,10 @@ function given(members) {
   return Object.fromEntries(Object.entries(members).filter(([, value]) => value !== undefined));
 }
 
+function goneHere(how) {
+  return { code: "conversation_not_found", message: `The conversation was ${how} here.` };
+}
+
 export class ChatClient {
   #engine;
   #tools;
@@ -198,14 +202,13 @@ export class ChatClient {
 
   /** Leaves a conversation; a running turn goes on. */
   close(conversation) {
-    this.#gone(conversation, "closed");
+    this.#left(conversation, goneHere("closed"));
     return this.#reply({ type: "close", conversation });
   }
 
   /** Removes a conversation from the server. */
   delete(conversation) {
-    this.#runner.stop("The conversation was deleted.", { conversation });
-    this.#gone(conversation, "deleted");
+    this.#deleted(conversation, goneHere("deleted"));
     return this.#reply({ type: "delete", conversation });
   }
 
@@ -240,6 +243,10 @@ export class ChatClient {
       expiring: (inMs) => this.#expiring(inMs),
       reset: (conversation, reason) => this.#answers.reset(conversation, reason),
       caughtUp: (conversation) => this.#caughtUp(conversation),
+      deleted: (conversation, error) => {
+        this.#deleted(conversation, error);
+        this.#handlers.deleted?.(conversation, new CommandError(error));
+      },
       lost: (conversation, error) => this.#answers.fail(new CommandError(error), conversation),
     };
   }
@@ -280,9 +287,13 @@ export class ChatClient {
     if (members) this.configure(conversation, members);
   }
 
-  #gone(conversation, how) {
+  #deleted(conversation, error) {
+    this.#runner.stop("The conversation was deleted.", { conversation });
+    this.#left(conversation, error);
+  }
+
+  #left(conversation, error) {
     this.#wanted.delete(conversation);
-    const error = { code: "conversation_not_found", message: `The conversation was ${how} here.` };
     this.#answers.fail(new CommandError(error), conversation);
   }
 

@@ -28,7 +28,7 @@ export class Engine {
    * @param {object} on `change(conversation)`, `event(conversation, event)` once it was applied, `status(status)`,
    *   `reply(command, reply)`, `tool(request)`, `toolOver(why, which)`,
    *   `expiring(inMs)`, `reset(conversation, reason)`, `caughtUp(conversation)`,
-   *   `lost(conversation, error)`
+   *   `lost(conversation, error)`, `deleted(conversation, error)` by somebody else
    */
   constructor({ url, WebSocket, token, newId, random, clock, hidden, openTimeoutSeconds, backoffSeconds, client }, on) {
     this.#credentials = token;
@@ -212,6 +212,10 @@ export class Engine {
         break;
       case "lost":
         this.#cannotOpen(notice);
+        break;
+      case "deleted":
+        this.conversations.delete(notice.conversation);
+        this.#on.deleted(notice.conversation, notice.error);
         break;
       case "waiting":
         this.update(notice.frame.conversation, (each) => (each.waiting = notice.frame));

@@ -12,6 +12,9 @@ export const MOST_UNDER_WAY = 64;
 /** What others wait for: a stop, a turn's tool, the connection's credentials. */
 const URGENT = new Set(["interrupt", "tool_result", "refresh"]);
 
+/** What ends a conversation here, and does nothing in it. */
+const ENDS = new Set(["close", "delete"]);
+
 /** The first of a set, or undefined; in constant time on average as it shrinks. */
 function first(set) {
   for (const each of set) return each;
@@ -61,6 +64,11 @@ export class Outbox {
     this.#landed(frame);
     if (frame.type === "delete") this.#forgetDelete(frame);
     if (this.#refused.size === 0) this.#most = Math.min(this.#most + 1, MOST_UNDER_WAY);
+  }
+
+  /** What is held for a conversation, but for what only ends it. */
+  into(conversation) {
+    return this.held.filter((frame) => frame.conversation === conversation && !ENDS.has(frame.type));
   }
 
   /** Whether a `delete` of a conversation is held. */

@@ -26,10 +26,16 @@ function parsed(text) {
   }
 }
 
+/** A `delete` that finds nothing has what it asked for: its reply was lost, or another was faster. */
+function meant({ type }, reply) {
+  if (type !== "delete" || reply.error?.code !== "conversation_not_found") return reply;
+  return { type: "reply", re: reply.re, ok: true, outcome: "deleted" };
+}
+
 /**
  * After each input, send `framesToSend()` and handle `notices()`; call `advance` when
  * `nextTimer()` is there. A notice is `{kind, …}`: `welcome`, `event`, `reset`,
- * `caught_up`, `waiting`, `opened`, `reply`, `lost`, `tool`, `fault`, `goaway`,
+ * `caught_up`, `waiting`, `opened`, `reply`, `lost`, `deleted`, `tool`, `fault`, `goaway`,
  * `auth_expiring`, `pong`, `drop` (the driver must drop the connection). Times are
  * milliseconds on one clock.
  */
@@ -265,7 +271,8 @@ export class Session {
         this.#toolRequest(frame);
         break;
       case "error":
-        this.#notice("fault", { error: frame });
+        if (frame.gone === undefined) this.#notice("fault", { error: frame });
+        else this.#gone(frame);
         break;
       case "caught_up":
         this.#caughtUp(frame);
@@ -317,9 +324,22 @@ export class Session {
     }
   }
 
+  /** Somebody else deleted a conversation: nothing of it is asked for or said any more. */
+  #gone({ gone: conversation, code, message }) {
+    // One that had no verdict yet is the next of that name.
+    if (this.#subscriptions.get(conversation)?.epoch === null) return;
+    const error = { code, message, retryable: false };
+    if (this.#subscriptions.delete(conversation)) this.#notice("deleted", { conversation, error });
+    this.#calls.forget(conversation);
+    for (const held of this.#outbox.into(conversation)) {
+      this.#settle(held, { type: "reply", re: held.id, ok: false, error });
+    }
+    this.#sendDue();
+  }
+
   #settle(command, reply) {
     this.#outbox.settle(command.id);
-    this.#notice("reply", { command, reply });
+    this.#notice("reply", { command, reply: meant(command, reply) });
     if (command.type !== "delete") return;
     const subscription = this.#subscriptions.get(command.conversation);
     if (subscription && !subscription.attached) this.#attach(subscription);

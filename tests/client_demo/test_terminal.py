@@ -52,6 +52,28 @@ async def test_chat_shows_history_answers_and_times(
     assert "And more.[2J" in again.shown
 
 
+async def test_what_was_deleted_elsewhere_is_said(
+    server: Double, tmp_path: Path
+) -> None:
+    keys = Keys(tmp_path)
+
+    async def serve() -> None:
+        await keys.until(">")
+        keys.type("hello")
+        await begin(server)
+        await server.peer.send(
+            type="error", code="conversation_not_found", message="It was deleted.",
+            retryable=False, gone="c",
+        )  # fmt: skip
+        await keys.until("It was deleted. /new begins another one")
+        keys.type("/new")
+        await server.peer.reply(await server.peer.command("close"), "closed")
+        await keys.until("conversation c-")
+        keys.end()
+
+    assert await both(keys.run(server.url, conversation="c"), serve) == 0
+
+
 async def test_ctrl_c_stops_the_answer_and_then_leaves(
     server: Double, tmp_path: Path
 ) -> None:

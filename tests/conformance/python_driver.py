@@ -8,7 +8,7 @@ from msgspec import UNSET
 
 from protocol.backoff import Backoff
 from protocol.client import ClientProtocol
-from protocol.client_events import DropConnection, Replied, Reset
+from protocol.client_events import DropConnection, Lost, Replied, Reset
 from protocol.commands import Command, Open
 from protocol.content import Config
 from protocol.control import AuthExpiring, ToolRequest
@@ -133,6 +133,8 @@ class PythonDriver:
                         error = event.reply.error
                         said = error.code if error else event.reply.outcome
                         self.told["replied"].append([event.command.id, said])
+                case Lost():
+                    self.views.pop(event.conversation, None)
                 case ToolRequest():
                     self.told["asked"].append(event.call)
                 case DropConnection():

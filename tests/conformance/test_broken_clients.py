@@ -14,6 +14,7 @@ from protocol.client import ClientProtocol
 from protocol.client_outbox import Outbox
 from protocol.client_pace import Pace
 from protocol.client_subscription import Subscription
+from protocol.client_subscriptions import Subscriptions
 from protocol.client_tools import ToolLedger
 from protocol.events import LogEvent
 from protocol.fold import ConversationView, GapError
@@ -196,6 +197,30 @@ JAVASCRIPT = {
         " || this.#outbox.deletes(subscription.conversation)",
         "",
     ),
+    "opens again what somebody deleted": (
+        "deleted",
+        "session.js",
+        "else this.#gone(frame);",
+        "",
+    ),
+    "says again what was for it": (
+        "deleted",
+        "session.js",
+        "this.#outbox.into(conversation)",
+        "[]",
+    ),
+    "ends the next of that name": (
+        "deleted",
+        "session.js",
+        "get(conversation)?.epoch === null",
+        "get(conversation)?.epoch === 0",
+    ),
+    "takes a second delete for a failure": (
+        "deleted",
+        "session.js",
+        'type !== "delete" || ',
+        "true || ",
+    ),
     "says what the delete would take along": (
         "commands",
         "outbox.js",
@@ -280,6 +305,13 @@ PYTHON: dict[str, tuple[str, type, str, Any]] = {
     ),
     "goes faster than was announced": ("commands", Pace, "has_room", lambda _: True),
     "opens what is to be deleted": ("commands", Outbox, "deletes", lambda *_: False),
+    "opens again what somebody deleted": (
+        "deleted",
+        Subscriptions,
+        "gone",
+        lambda *_: True,
+    ),
+    "says again what was for it": ("deleted", Outbox, "into", lambda *_: []),
     "takes a limit for a refusal": (
         "commands",
         Outbox,

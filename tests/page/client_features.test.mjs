@@ -207,6 +207,33 @@ test("fork, configure, delete and close are promises of what the server says", a
   assert.equal((await deleted).outcome, "deleted");
 });
 
+test("what is deleted elsewhere ends as by a delete of one's own", async () => {
+  const gone = [];
+  const handlers = { deleted: (id, error) => gone.push([id, error.code, error.message]) };
+  let signal;
+  const tools = { f: { run: (_, context) => new Promise(() => ({ signal } = context)) } };
+  const removed = [];
+  const keep = { load: () => [], add() {}, remove: (id) => removed.push(id) };
+  const { client, socket, clock, network } = opened({ handlers, tools, keep });
+  const [running, waiting] = [client.send("c", "hi"), client.send("c", "and")];
+  socket.deliver(message(1, running.id), ok(running.id, "started"), start(2, 1), request("k"));
+  const configured = client.configure("c", { model: "m" });
+  await settled();
+  assert.equal(signal.aborted, false);
+  socket.deliver({ type: "error", code: "conversation_not_found", message: "It was deleted.", retryable: false, gone: "c" });
+  await settled();
+  assert.deepEqual(gone, [["c", "conversation_not_found", "It was deleted."]]);
+  const said = { name: "CommandError", code: "conversation_not_found", message: "It was deleted." };
+  for (const ended of [running.wait(), waiting.accepted(), configured]) await assert.rejects(ended, said);
+  assert.equal(signal.aborted, true);
+  assert.deepEqual(removed, [running.id, waiting.id]);
+  assert.equal(client.conversations.size, 0);
+  assert.equal(client.status.error, null, "it is no fault of the connection");
+  socket.cut();
+  clock.pass(1_000);
+  assert.deepEqual(greet(network).sent.map(({ type }) => type), ["hello", "ping"]);
+});
+
 test("credentials that run out are renewed in place, and used from then on", async () => {
   const expiring = [];
   const tokens = ["old", "new", "newest"];

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+import orjson
 import pytest
 from playwright.sync_api import Page, expect
 
@@ -45,10 +46,53 @@ def test_a_conversation_deleted_in_another_tab_is_left(
     first.locator("#conversations li").first.hover()
     first.locator("#conversations .delete").first.click()
     expect(second.locator("#title")).to_have_text("Stays")
-    expect(second.locator("#notice")).to_contain_text("deleted in another tab")
+    expect(second.locator("#notice")).to_contain_text("deleted elsewhere")
     expect(second.locator("#conversations .title")).to_have_text(["Stays"])
     ask(second, "Goes on")
     complete(second, "complete", "complete")
+
+
+def delete_elsewhere(server: ScriptedServer, conversation: str) -> None:
+    server.received.clear()
+    error = {"code": "conversation_not_found", "message": "no", "retryable": False}
+    server.say({"type": "error", "gone": conversation} | error)
+
+
+def test_a_conversation_deleted_in_another_browser_is_left(
+    page: Page, server: ScriptedServer
+) -> None:
+    gone = server.conversation
+    delete_elsewhere(server, gone)
+    expect(page.locator("#notice")).to_contain_text("deleted elsewhere")
+    expect(page.locator("#conversations .title")).to_have_count(1)
+    assert gone not in page.url
+    page.reload()
+    expect(page.locator("#conversations .title")).to_have_count(1)
+    opened = [each for each in server.received if each["type"] == "open"]
+    assert opened
+    assert all(each["conversation"] != gone for each in opened)
+
+
+def test_where_a_version_was_deleted_in_another_browser_its_origin_is_shown(
+    page: Page, server: ScriptedServer
+) -> None:
+    origin = {"id": "origin", "title": "Origin", "at": 2, "made": 1}
+    version = {"id": "version", "title": "", "at": 1, "made": 2}
+    listed = [
+        origin | {"shown": "version"},
+        version | {"parent": "origin", "slot": 1},
+    ]
+    page.evaluate(
+        "(list) => localStorage.setItem('wsserver.conversations', list)",
+        orjson.dumps(listed).decode(),
+    )
+    page.reload()
+    expect(page.locator("#title")).to_have_text("Origin")
+    delete_elsewhere(server, "version")
+    expect(page.locator("#notice")).to_contain_text("deleted elsewhere")
+    expect(page.locator("#title")).to_have_text("Origin")
+    assert all(each["conversation"] != "version" for each in server.received)
+    assert "origin" in page.url
 
 
 def test_escape_closes_the_drawer_and_stops_nothing(

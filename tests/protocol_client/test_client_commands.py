@@ -2,12 +2,28 @@
 
 import pytest
 
-from protocol.client_events import Connected, Disconnected, Replied
+from protocol.client_events import Connected, Disconnected, Lost, Replied
 from protocol.client_link import ClientStateError
 from protocol.content import Config
-from protocol.control import AuthExpiring, ErrorFrame
+from protocol.control import AuthExpiring, ErrorFrame, ToolRequest
 from protocol.frame_error import FrameError
 from tests.protocol_client.wire import WELCOME, Wire
+
+GONE = ErrorFrame(
+    code="conversation_not_found",
+    message="It was deleted.",
+    retryable=False,
+    gone="c",
+)
+REQUEST = ToolRequest(
+    conversation="c",
+    turn=1,
+    call="k",
+    name="t",
+    arguments={},
+    deadline_ms=1000,
+    redelivered=False,
+)
 
 
 def test_a_send_goes_out_again_under_its_id_until_the_reply(online: Wire) -> None:
@@ -120,6 +136,47 @@ def test_a_delete_is_not_followed_by_an_open_that_makes_it_anew(online: Wire) ->
     online.client.disconnected(None, online.now)
     online.connect()
     assert [frame["id"] for frame in online.sent()] == [deleting.id]
+
+
+def test_what_somebody_deleted_is_lost_with_all_that_is_held_for_it(
+    online: Wire,
+) -> None:
+    online.open()
+    online.receive(REQUEST)
+    online.only(ToolRequest)
+    held = online.client.send("c", "hi")
+    kept = online.client.send("d", "hi")
+    online.receive(GONE)
+    lost, replied = online.events()
+    assert isinstance(lost, Lost)
+    assert (lost.conversation, lost.error.message) == ("c", "It was deleted.")
+    assert isinstance(replied, Replied)
+    assert replied.command == held
+    assert replied.reply.error == lost.error
+    assert online.client.cursor("c") is None
+    online.sent()
+    online.client.disconnected(None, online.now)
+    online.connect()
+    assert [frame["id"] for frame in online.sent()] == [kept.id]
+    online.open()
+    online.receive(REQUEST)
+    assert online.only(ToolRequest).call == "k", "its calls were forgotten too"
+
+
+def test_of_what_was_left_here_a_deletion_says_nothing(online: Wire) -> None:
+    online.open()
+    deleting = online.client.delete("c")
+    online.client.open("c")
+    after = online.client.send("c", "for the next of that name")
+    online.sent()
+    online.receive(GONE)
+    assert online.events() == []
+    online.refuse(deleting.id, "conversation_not_found")
+    reply = online.only(Replied).reply
+    assert (reply.ok, reply.outcome, reply.error) == (True, "deleted", None)
+    assert [frame["type"] for frame in online.sent()] == ["open", "send"]
+    online.receive_json(type="reply", re=after.id, ok=True, outcome="started")
+    assert online.only(Replied).command == after
 
 
 def test_refreshed_credentials_serve_the_next_hello(online: Wire) -> None:

@@ -116,6 +116,20 @@ export class Library {
   }
 
   /**
+   * Leaves a conversation that was deleted elsewhere, in whatever browser.
+   * @returns {boolean} whether it was shown
+   */
+  leave(id) {
+    store.saveDraft(id, "");
+    store.changeListed((list) =>
+      list.filter((entry) => entry.id !== id).map((entry) => (entry.shown === id ? { ...entry, shown: undefined } : entry)),
+    );
+    const wasShown = id === this.activeId;
+    if (wasShown) this.#showNewest();
+    return wasShown;
+  }
+
+  /**
    * Leaves conversations that another tab has deleted.
    * @returns {boolean} whether the one that was shown is gone
    */

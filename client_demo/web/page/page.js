@@ -21,6 +21,7 @@ const WINDOW_BYTES = 262_144;
 const ANNOUNCED_LENGTH = 1_000;
 const COMPLAINT_MS = 10_000;
 const TICK_MS = 500;
+const DELETED = "This conversation was deleted elsewhere.";
 
 /** Per turn, how many milliseconds a stop took to be answered. */
 const stops = new Map();
@@ -56,7 +57,7 @@ const client = new ChatClient({
   keep: store.keptSends,
   hidden: () => document.hidden,
   client: { name: "wsserver-page", version: "0.1.0" },
-  handlers: { change: changed, status: statusChanged },
+  handlers: { change: changed, status: statusChanged, deleted: deletedElsewhere },
 });
 
 const library = new Library(client, shown);
@@ -201,6 +202,12 @@ function changed(conversation) {
   schedule();
 }
 
+function deletedElsewhere(id) {
+  news.delete(id);
+  if (library.leave(id)) complain(DELETED);
+  schedule();
+}
+
 function ended(conversation, turn) {
   if (conversation.id !== library.activeId || document.hidden) news.add(conversation.id);
   if (conversation.id === library.activeId) {
@@ -320,7 +327,7 @@ document.addEventListener("visibilitychange", () => {
 addEventListener("online", () => client.wake());
 addEventListener("pageshow", (event) => event.persisted && client.wake());
 store.onListed(() => {
-  if (library.forgetDeleted()) complain("This conversation was deleted in another tab.");
+  if (library.forgetDeleted()) complain(DELETED);
   schedule();
 });
 approvals.onChange = schedule;

@@ -1,0 +1,80 @@
+"""Conversations that are deleted: elsewhere, or twice, as a reply was lost."""
+
+import anyio
+import pytest
+
+from client_demo import connect
+from client_demo.errors import ConversationNotFoundError
+from client_demo.session import Notice
+from protocol.client_events import Lost
+from tests.client_demo.double import Double
+
+
+async def deleted_elsewhere(server: Double) -> None:
+    del server.logs["c"]
+    await server.peer.send(
+        type="error", code="conversation_not_found", message="It was deleted.",
+        retryable=False, gone="c",
+    )  # fmt: skip
+
+
+async def test_one_deleted_elsewhere_ends_for_all_who_use_it(server: Double) -> None:
+    notices: list[Notice] = []
+    async with connect(server.url, notify=notices.append) as client:
+        chat = await client.open("c")
+        running, waiting = chat.send("1"), chat.send("2")
+        sends = [await server.peer.command("send") for _ in range(2)]
+        await server.start("c", await server.message("c", sends[0]))
+        await running.accepted()
+        await deleted_elsewhere(server)
+        for turn in (running, waiting):
+            with pytest.raises(ConversationNotFoundError, match="It was deleted"):
+                await turn.wait()
+        (lost,) = [notice for notice in notices if isinstance(notice, Lost)]
+        assert lost.conversation == "c"
+        server.peer.cut()
+        peer = await server.connection(2)
+        await anyio.sleep(1)
+        assert (peer.opens, peer.waiting()) == ([], 0)
+        again = await client.open("c")
+        assert not again.view.timeline
+        assert peer.waiting() == 0
+
+
+async def test_the_tools_of_one_deleted_elsewhere_end(server: Double) -> None:
+    stopped = anyio.Event()
+
+    async def endless() -> None:
+        try:
+            await anyio.sleep_forever()
+        finally:
+            stopped.set()
+
+    async def quick() -> str:
+        return "done"
+
+    async with connect(server.url) as client:
+        await client.open("c", tools=[endless, quick])
+        for name in ("endless", "quick"):
+            await server.peer.send(
+                type="tool_request", conversation="c", turn=2, call=name, name=name,
+                deadline_ms=1000, arguments={}, redelivered=False,
+            )  # fmt: skip
+        await server.peer.command("tool_result")
+        await deleted_elsewhere(server)
+        with anyio.fail_after(10):
+            await stopped.wait()
+        await anyio.sleep(1)
+        assert server.peer.waiting() == 0, "nobody is told that it was refused"
+
+
+async def test_a_delete_that_finds_nothing_has_succeeded(server: Double) -> None:
+    async with connect(server.url) as client, anyio.create_task_group() as tasks:
+        chat = await client.open("c")
+        tasks.start_soon(chat.delete)
+        first = await server.peer.command("delete")
+        server.peer.cut()
+        peer = await server.connection(2)
+        again = await peer.command("delete")
+        assert again == first
+        await peer.refuse(again, "conversation_not_found")
