@@ -75,5 +75,5 @@ def stream(store: SqliteStore, first: int, last: int, *keys: str) -> None:
 async def moved(store: SqliteStore) -> None:
     """Returns when what was posted to the writing thread is done."""
     await store._writer.call(int)
-    while store._moving:
+    while store._moving and not store._stuck:
         await store._writer.call(int)

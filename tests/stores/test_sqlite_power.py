@@ -1,7 +1,9 @@
 """What has to outlive the power: text waits for the medium, in the files of text."""
 
+import asyncio
 import os
 from pathlib import Path
+from threading import Event
 
 import anyio
 import pytest
@@ -18,11 +20,21 @@ from tests.stores.samples import (
     receipt,
     tokens,
 )
-from tests.stores.sqlite_rig import begin, crash, moved, open_file, query, texts
+from tests.stores.sqlite_rig import (
+    begin,
+    crash,
+    moved,
+    open_file,
+    opened,
+    query,
+    texts,
+)
 from wsserver.log.entry import compact
 from wsserver.log.store import StoreError, Write
 from wsserver.stores import sqlite_journal
 from wsserver.stores.sqlite import SqliteStore
+
+THIRD = "anna/c-3"
 
 
 @pytest.fixture
@@ -121,3 +133,49 @@ async def test_a_medium_that_fails_has_nothing_of_the_commit(
     await stream(store, 4, 6)
     assert await store.read(KEY, 0, ALL) == tokens(1, 6)
     await store.close()
+
+
+async def test_a_cancelled_commit_takes_no_later_one_along(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun, go, real = Event(), Event(), os.fdatasync
+
+    def slow(file: int) -> None:
+        begun.set()
+        assert go.wait(5)
+        real(file)
+
+    store = await open_file(path, durability="power")
+    await begin(store, KEY, OTHER, THIRD)
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "fdatasync", slow)
+        text = asyncio.ensure_future(store.commit([appending(tokens(2, 3))], NOW))
+        await anyio.to_thread.run_sync(begun.wait, 5)
+        text.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await text
+        drop = asyncio.ensure_future(store.commit([Write(key=OTHER, delete=True)], NOW))
+        await asyncio.sleep(0)
+        go.set()
+        await drop
+    await store.commit([appending(tokens(2, 3), THIRD)], NOW)
+    await crash(store)
+    async with opened(path) as store:
+        assert await store.meta(THIRD) == meta(3)
+
+
+async def test_a_short_write_is_no_success(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = os.pwrite
+    store = await open_file(path, durability="power")
+    await begin(store)
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "pwrite", lambda f, b, at: real(f, b[: len(b) // 2], at))
+        with pytest.raises(StoreError, match="Free some space"):
+            await store.commit([appending(tokens(2, 9))], NOW)
+    assert await store.meta(KEY) == meta(1)
+    await store.commit([appending(tokens(2, 9))], NOW)
+    await crash(store)
+    async with opened(path) as store:
+        assert await store.read(KEY, 0, ALL) == tokens(1, 9)

@@ -4,6 +4,7 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import anyio
 import anyio.to_thread
@@ -25,6 +26,7 @@ from wsserver.log.entry import Entry
 from wsserver.log.store import StoreError, Write
 from wsserver.stores import text_files
 from wsserver.stores.sqlite_archive import Archive, Kept
+from wsserver.stores.text_records import Record
 
 
 async def test_a_killed_server_leaves_its_text_to_the_next(path: Path) -> None:
@@ -86,7 +88,7 @@ async def test_text_that_was_lost_ends_the_epoch(path: Path) -> None:
         async with opened(path) as store:
             kept = [await store.meta(key) for key in (KEY, OTHER)]
             found = [await store.read(key, 0, ALL) for key in (KEY, OTHER)]
-    assert [line["event"] for line in logged] == ["store_lost_text"] * 2
+    assert [line["event"] for line in logged] == ["store_lost_text"]
     assert found == [tokens(1, 2)] * 2
     assert all(each and each.head == 2 and each.epoch != "e1" for each in kept)
 
@@ -120,9 +122,9 @@ async def test_others_see_no_gap_where_a_file_gets_full_while_they_read(
     store = await open_file(path)
     await begin(store)
     stream(store, 2, 3)
-    whole = text_files._records
+    whole = text_files.records
 
-    def slow(content: bytes) -> Iterator[tuple[str, str, Entry]]:
+    def slow(content: bytes) -> Iterator[tuple[Record, int]]:
         records = list(whole(content))
         if not store._journal.retired:  # between the reading of the one and the other
             stream(store, 4, 5)
@@ -135,7 +137,7 @@ async def test_others_see_no_gap_where_a_file_gets_full_while_they_read(
             found = archive.find(KEY)
             return found.head, list(archive.entries(found))
 
-    monkeypatch.setattr(text_files, "_records", slow)
+    monkeypatch.setattr(text_files, "records", slow)
     assert await anyio.to_thread.run_sync(look) == (3, tokens(1, 3))
     monkeypatch.undo()
     assert await anyio.to_thread.run_sync(look) == (7, tokens(1, 7))
@@ -168,3 +170,70 @@ async def test_foreign_content_is_no_text(path: Path) -> None:
     await anyio.Path(f"{path}-text1").write_bytes(b"not ours" * 500_000)
     async with opened(path) as store:
         assert await store.read(KEY, 0, ALL) == tokens(1, 1)
+
+
+async def test_a_damaged_record_gives_new_epochs_to_all_that_came_after(
+    path: Path,
+) -> None:
+    store = await open_file(path)
+    await begin(store, KEY, OTHER)
+    stream(store, 2, 50, KEY, OTHER)
+    await crash(store)
+    file = anyio.Path(f"{path}-text1")
+    content = bytearray(await file.read_bytes())
+    content[1_000] ^= 1
+    await file.write_bytes(content)
+    async with opened(path) as store:
+        for key in (KEY, OTHER):
+            left = await store.meta(key)
+            assert left is not None
+            assert left.head < 50
+            assert left.epoch != "e1"
+
+
+async def test_a_server_that_closes_meanwhile_does_not_fail_who_reads(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with opened(path) as store:
+        await begin(store)
+        stream(store, 2, 5)
+        await store._writer.call(store._move_text)
+        real = Path.open
+
+        def gone(self: Path, *args: Any, **kwargs: Any) -> Any:
+            if self.name.endswith("-text1"):
+                self.unlink(missing_ok=True)  # as a server does that closes
+            return real(self, *args, **kwargs)
+
+        def heads() -> list[int]:
+            archive = Archive(path)
+            monkeypatch.setattr(Path, "open", gone)
+            try:
+                return [kept.head for kept in archive.conversations()]
+            finally:
+                archive.close()
+
+        assert await anyio.to_thread.run_sync(heads) == [5]
+
+
+async def test_an_opening_that_fails_for_want_of_space_leaves_none_of_it_taken(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with opened(path) as store:
+        await begin(store)
+    real = text_files._Mapped.__init__
+
+    def full(self: Any, name: str) -> None:
+        if name.endswith("2"):
+            raise OSError(28, "No space left on device")
+        real(self, name)
+
+    files = len(os.listdir("/proc/self/fd"))
+    with monkeypatch.context() as patched:
+        patched.setattr(text_files._Mapped, "__init__", full)
+        with pytest.raises(StoreError):
+            await open_file(path)
+    assert not await anyio.Path(f"{path}-text1").exists()
+    assert len(os.listdir("/proc/self/fd")) == files
+    async with opened(path, boot="boot-2") as store:
+        assert not store.epochs_renewed, "nothing was written since it was closed"

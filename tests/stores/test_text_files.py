@@ -16,11 +16,10 @@ from wsserver.log.entry import Entry, text_entry
 from wsserver.stores import text_files
 from wsserver.stores.text_files import (
     TextFiles,
-    label,
     read_text_files,
-    record,
     remove_text_files,
 )
+from wsserver.stores.text_records import label, record
 
 KEYS = [("a/1", "e1"), ("a/1", "e2"), ("日/🎌", "e1")]
 

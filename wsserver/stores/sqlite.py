@@ -30,8 +30,14 @@ from wsserver.stores.sqlite_file import (
     explained,
     opened,
 )
-from wsserver.stores.sqlite_journal import Journal
-from wsserver.stores.sqlite_read import decode, joined, read_entries, read_meta
+from wsserver.stores.sqlite_journal import Journal, drops
+from wsserver.stores.sqlite_read import (
+    decode,
+    joined,
+    read_entries,
+    read_meta,
+    snapshot,
+)
 from wsserver.stores.sqlite_recovery import recover
 from wsserver.stores.text_files import TextFiles, remove_text_files
 from wsserver.stores.worker import Worker
@@ -77,6 +83,7 @@ class SqliteStore:
         self._wipe = False  # deleted text is still in the write-ahead log
         self._checkpointing = False
         self._moving = False
+        self._stuck = False  # a move has failed, so another waits for a commit
         self._now = 0.0  # of the newest commit
         with ExitStack() as opening:
             opening.callback(self._file.release)
@@ -88,8 +95,10 @@ class SqliteStore:
             )
             try:
                 recover(self._writing, self._file.path)
+                files = TextFiles(self._file.path, power=durability == "power")
+                opening.callback(files.remove)
                 self.epochs_renewed = opened(self._writing, durability, boot)
-                self._journal = Journal(TextFiles(self._file.path))
+                self._journal = Journal(files)
             except (sqlite3.Error, OSError) as error:
                 raise explained(error, self._file.path) from error
             opening.pop_all()
@@ -103,7 +112,7 @@ class SqliteStore:
     async def commit(self, writes: Sequence[Write], now: float) -> None:
         """Writes all or nothing; as `Store.commit`."""
         self._check_open()
-        if any(write.delete or write.trim_through for write in writes):
+        if self._at_once and drops(writes):
             while self._journal.retired:
                 await self._writer.call(self._move_text)
             self._journal.retire()
@@ -111,11 +120,12 @@ class SqliteStore:
 
     def put_text(self, key: str, entry: Entry) -> bool:
         """Stores text at once where that is possible; as `Store.put_text`."""
-        if not self._at_once or not self._journal.put(key, entry):
+        if not self._at_once:
             return False
+        stored = self._journal.put(key, entry)
         if self._journal.full:
             self._make_room()
-        return True
+        return stored
 
     async def meta(self, key: str) -> Meta | None:
         """Returns the conversation's meta; as `Store.meta`."""
@@ -138,7 +148,7 @@ class SqliteStore:
 
     async def trim_point(self, key: str, before: float, keep_bytes: int) -> int:
         """Returns the highest number that may go; as `Store.trim_point`."""
-        text = self._journal.text(key)  # never the end of a turn
+        _, text = self._journal.text(key)  # never the end of a turn
         values = {
             "key": key,
             "before": before,
@@ -191,7 +201,7 @@ class SqliteStore:
     def _commit(self, writes: Sequence[Write], now: float) -> None:
         try:
             if not self._power or not self._journal.put_all(writes):
-                self._pages += self._journal.commit(self._writing, writes, now)
+                self._commit_rows(writes, now)
         except (sqlite3.Error, OSError) as error:
             raise explained(error, self._file.path) from error
         self._now = now
@@ -202,6 +212,15 @@ class SqliteStore:
             self._checkpointing = True
             self._reader.post(self._checkpoint)
 
+    def _commit_rows(self, writes: Sequence[Write], now: float) -> None:
+        if self._power and drops(writes):
+            if self._journal.retired:
+                self._pages += self._journal.move_all(self._writing, now)
+            self._journal.retire()
+        self._pages += self._journal.commit(self._writing, writes, now)
+        if self._stuck:  # there may be room again
+            self._moving = self._stuck = False
+
     def _move_text(self) -> None:
         try:
             self._pages += self._journal.move_all(self._writing, self._now)
@@ -211,9 +230,10 @@ class SqliteStore:
     def _move_full(self) -> None:
         try:
             self._pages += self._journal.move(self._writing, self._now)
-        except sqlite3.Error as error:  # the file still has it: later again
+        except (sqlite3.Error, StoreError) as error:
+            # The files still have it. Once they are full, text comes in commits.
             log.warning("store_text_not_moved", error=str(error))
-            self._moving = False
+            self._stuck = True
             return
         if self._journal.moving:
             self._writer.post(self._move_full)
@@ -249,18 +269,22 @@ class SqliteStore:
 
     def _meta(self, key: str) -> Meta | None:
         try:
-            text = self._journal.text(key)
+            epoch, text = self._journal.text(key)
             meta = read_meta(self._reading, key)
         except sqlite3.Error as error:
             raise explained(error, self._file.path) from error
-        if meta is None or not text or text[-1].seq <= meta.head:
+        if meta is None or meta.epoch != epoch or not text or text[-1].seq <= meta.head:
             return meta
         return structs.replace(meta, head=text[-1].seq)
 
     def _read(self, key: str, after: int, max_bytes: int) -> list[Entry]:
         try:
-            text = self._journal.text(key)
-            rows = read_entries(self._reading, key, after, max_bytes)
+            epoch, text = self._journal.text(key)
+            with snapshot(self._reading):
+                meta = read_meta(self._reading, key)
+                rows = read_entries(self._reading, key, after, max_bytes)
+            if meta is None or meta.epoch != epoch:
+                return rows
             return joined(rows, text, after, max_bytes)
         except sqlite3.Error as error:
             raise explained(error, self._file.path) from error

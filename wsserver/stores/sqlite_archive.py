@@ -21,7 +21,7 @@ from wsserver.log.store import StoreError
 from wsserver.stores.rows import take
 from wsserver.stores.sql import statement
 from wsserver.stores.sqlite_file import check_ours, explained
-from wsserver.stores.sqlite_read import read_entries
+from wsserver.stores.sqlite_read import read_entries, read_meta, snapshot
 from wsserver.stores.text_files import Left, read_text_files
 
 _BUSY_SECONDS = 5.0
@@ -134,11 +134,13 @@ class Archive:
         after = kept.oldest - 1
         while after < kept.head:
             with self._reading() as left:
+                meta = read_meta(self._connection, kept.key)
                 rows = read_entries(self._connection, kept.key, after, READ_BYTES)
             last = rows[-1].seq if rows else after
             text = left.after(kept.key, kept.epoch, last)
             batch = take([*rows, *text], after, READ_BYTES)
-            if not batch or batch[0].first > after + 1:
+            same = meta is not None and meta.epoch == kept.epoch
+            if not (same and batch) or batch[0].first > after + 1:
                 raise StoreError(
                     f"{kept.key} was shortened or deleted meanwhile; try again"
                 )
@@ -157,7 +159,9 @@ class Archive:
     def _reading(self) -> Generator[Left]:
         """Gives the text that the rows lack, or do not lack, that are read inside."""
         try:
-            yield read_text_files(self.path)
+            left = read_text_files(self.path)
+            with snapshot(self._connection):
+                yield left
         except (sqlite3.Error, OSError) as error:
             raise explained(error, self.path) from error
 

@@ -22,11 +22,8 @@ from wsserver.log.entry import TEXT_KINDS, Entry
 from wsserver.log.store import Meta, Write
 from wsserver.stores.rows import ROW_BYTES, Change, Row, does_not_follow, plan
 from wsserver.stores.sqlite_commit import Changed, transaction, write_rows
-from wsserver.stores.text_files import (
-    TextFiles,
-    label,
-    record,
-)
+from wsserver.stores.text_files import TextFiles
+from wsserver.stores.text_records import label, record
 
 FULL_BYTES = 524_288
 """How long a file gets before all text is moved: some 5,000 tokens."""
@@ -79,13 +76,13 @@ class Journal:
 
     # From any thread
 
-    def text(self, key: str) -> list[Entry]:
-        """Returns what a conversation's rows lack now.
+    def text(self, key: str) -> tuple[str, list[Entry]]:
+        """Returns the epoch of a conversation and what rows of that epoch lack now.
 
         What is read from rows afterwards may have some of it, see `joined`.
         """
         text = self._texts.get(key)
-        return text.entries.copy() if text else []
+        return (text.epoch, text.entries.copy()) if text else ("", [])
 
     # In the writing thread
 
@@ -126,10 +123,9 @@ class Journal:
             if not write.delete
         ]
         # What is dropped is to stay nowhere, so the file that may have it is cleared.
-        drops = any(write.delete or write.trim_through for write in writes)
         moves: list[Changed] = []
-        retired = self._files.retired
-        if drops:
+        clear = drops(writes) and self._files.retired
+        if clear:
             moves = self._moves(now, self._texts.keys() - {w.key for w in writes})
         with transaction(connection):
             pages = write_rows(connection, gone, [*changes, *moves], now)
@@ -138,8 +134,8 @@ class Journal:
         for write, _ in changes:
             self._note_rows(write)
         self._note_moved(moves)
-        if drops:
-            self._end_move(clear=retired)
+        if clear:
+            self._end_move(clear=True)
         return pages
 
     def move(self, connection: sqlite3.Connection, now: float) -> int:
@@ -237,19 +233,26 @@ class Journal:
             self._texts[write.key].drop(count, write.meta)
 
 
+def drops(writes: Sequence[Write]) -> bool:
+    """Whether a commit drops anything; the file that is written is retired first."""
+    return any(write.delete or write.trim_through for write in writes)
+
+
 class _Text:
     """Text of one live conversation.
 
     Attributes:
+        epoch: The conversation's.
         label: What its records begin with.
         head: The last number, of it or of the rows.
         entries: It, in order.
         blobs: The same in MessagePack; an entry gets here last.
     """
 
-    __slots__ = ("_meta", "blobs", "entries", "head", "label")
+    __slots__ = ("_meta", "blobs", "entries", "epoch", "head", "label")
 
     def __init__(self, key: str, meta: Meta) -> None:
+        self.epoch = meta.epoch
         self.label = label(key, meta.epoch)
         self.head = meta.head
         self.entries: list[Entry] = []

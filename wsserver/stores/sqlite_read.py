@@ -1,7 +1,8 @@
 """Reading a conversation's entries out of a SQLite file, whoever has it open."""
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 from typing import TypeVar
 
 import msgspec
@@ -16,6 +17,20 @@ T = TypeVar("T")
 _META = statement("meta")
 _READ = statement("read")
 _entries = msgspec.msgpack.Decoder(list[Entry])
+
+
+@contextmanager
+def snapshot(connection: sqlite3.Connection) -> Generator[None]:
+    """All that is read inside is as it was at one moment.
+
+    Raises:
+        sqlite3.Error: The file can't be read.
+    """
+    connection.execute("BEGIN")
+    try:
+        yield
+    finally:
+        connection.execute("COMMIT")
 
 
 def read_entries(
@@ -63,7 +78,7 @@ def joined(
     """
     last = rows[-1].seq if rows else after
     newer = [entry for entry in text if entry.seq > last]
-    if not newer or newer[0].first != last + 1:  # there are more rows to come
+    if not newer or newer[0].first > last + 1:  # there are more rows to come
         return rows
     return take([*rows, *newer], after, max_bytes)
 

@@ -1,6 +1,9 @@
-"""What a process that was killed left beside a SQLite store: text that is in no row."""
+"""What a process that was killed left beside a SQLite store: text that is in no row.
 
-import secrets
+Where some of it is damaged, nobody knows whose is missing: then each conversation in
+which a turn ran has a new epoch.
+"""
+
 import sqlite3
 from pathlib import Path
 
@@ -9,10 +12,13 @@ from msgspec import structs
 
 from wsserver.log.store import Meta, Write
 from wsserver.stores.rows import plan
+from wsserver.stores.sql import statement
 from wsserver.stores.sqlite_commit import transaction, write_rows
 from wsserver.stores.sqlite_file import set_synchronous
 from wsserver.stores.sqlite_read import read_meta
 from wsserver.stores.text_files import Left, read_text_files, remove_text_files
+
+_RENEW_LIVE_EPOCHS = statement("renew_live_epochs")
 
 log = structlog.get_logger(__name__)
 
@@ -27,15 +33,20 @@ def recover(connection: sqlite3.Connection, path: Path) -> None:
         sqlite3.Error: It can't be written.
     """
     left = read_text_files(path)
-    changes = [
-        (write, plan(write, left.at))
+    writes = [
+        write
         for key, epoch in left.texts
         if (write := _recovered(left, key, epoch, read_meta(connection, key)))
     ]
-    if changes:
+    lost = left.damaged or any(_has_gap(left, write) for write in writes)
+    changes = [(write, plan(write, left.at)) for write in writes if write.entries]
+    if changes or lost:
         set_synchronous(connection, "power")
         with transaction(connection):
             write_rows(connection, (), changes, left.at)
+            if lost:
+                log.warning("store_lost_text", path=str(path))
+                connection.execute(_RENEW_LIVE_EPOCHS)
     remove_text_files(path)
 
 
@@ -44,11 +55,9 @@ def _recovered(left: Left, key: str, epoch: str, meta: Meta | None) -> Write | N
         return None  # it was deleted since
     text = left.after(key, epoch, meta.head)
     head = text[-1].seq if text else meta.head
-    if left.texts[key, epoch][-1].seq > head:  # a record before it was damaged
-        log.warning("store_lost_text", key=key, after=head)
-        epoch = secrets.token_hex(8)
-    elif not text:
-        return None
-    return Write(
-        key=key, meta=structs.replace(meta, epoch=epoch, head=head), entries=text
-    )
+    return Write(key=key, meta=structs.replace(meta, head=head), entries=text)
+
+
+def _has_gap(left: Left, write: Write) -> bool:
+    meta = write.meta
+    return meta is not None and left.texts[write.key, meta.epoch][-1].seq > meta.head

@@ -2,10 +2,7 @@
 
 They are mapped into memory, so that appending is a copy: it neither blocks nor fails,
 and what was copied is with the operating system, which a killed process can't take
-back. A record is its length and a checksum, each of 4 bytes, and then MessagePack: the
-key and the epoch of a conversation and one entry. Behind the last one are zeros. A
-process that is killed while it copies may leave a piece of a record, and nobody was
-told of that one.
+back. Behind the last record are zeros.
 """
 
 import errno
@@ -13,46 +10,23 @@ import fcntl
 import mmap
 import os
 import stat
-import struct
 import sys
-from collections.abc import Iterator
+from contextlib import ExitStack
 from operator import attrgetter
 from pathlib import Path
-from zlib import crc32
 
-import msgspec
+import structlog
 from msgspec import Struct
 
 from wsserver.log.entry import Entry
+from wsserver.stores.text_records import has_records_behind, records
+
+log = structlog.get_logger(__name__)
 
 FILE_BYTES = 1_048_576
 """How long each file is: space that is taken beforehand can't be lacking later."""
 
-_FRAME = struct.Struct("<II")
 _SUFFIXES = ("-text1", "-text2")
-
-_encode = msgspec.msgpack.Encoder().encode
-_decode = msgspec.msgpack.Decoder(tuple[str, str, Entry]).decode
-
-
-class Label(Struct, frozen=True, gc=False):
-    """What a conversation's records begin with, made once."""
-
-    bytes: bytes
-    crc: int
-
-
-def label(key: str, epoch: str) -> Label:
-    """Returns what records of a conversation begin with."""
-    begin = b"\x93" + _encode(key) + _encode(epoch)
-    return Label(begin, crc32(begin))
-
-
-def record(start: Label, entry: bytes) -> bytes:
-    """Returns the record of one entry in MessagePack."""
-    prefix = start.bytes
-    frame = _FRAME.pack(len(prefix) + len(entry), crc32(entry, start.crc))
-    return b"%b%b%b" % (frame, prefix, entry)
 
 
 class TextFiles:
@@ -65,16 +39,27 @@ class TextFiles:
         retired: Whether the other one was not cleared yet.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, power: bool = False) -> None:
         """Makes the files of a store that has none.
+
+        Args:
+            path: The store's.
+            power: Whether what is done to them is to outlive a loss of power.
 
         Raises:
             OSError: They can't be made, or there is no space for them.
         """
         self.size = 0
         self.retired = False
-        self._written = _Mapped(f"{path}{_SUFFIXES[0]}")
-        self._other = _Mapped(f"{path}{_SUFFIXES[1]}")
+        self._power = power
+        with ExitStack() as making:
+            self._written = _Mapped(f"{path}{_SUFFIXES[0]}")
+            making.callback(self._written.remove)
+            self._other = _Mapped(f"{path}{_SUFFIXES[1]}")
+            making.callback(self._other.remove)
+            if power:
+                _sync_folder(path.parent)
+            making.pop_all()
 
     def append(self, record: bytes) -> bool:
         """Appends a record, or several; returns whether there was room for it."""
@@ -99,8 +84,12 @@ class TextFiles:
         if begin + len(records) > FILE_BYTES:
             return False
         # A copy to the mapping would have far more than it written to the medium.
-        os.pwrite(self._written.file, records, begin)
-        _sync(self._written.file)
+        try:
+            _write(self._written.file, records, begin)
+            _sync(self._written.file)
+        except OSError:
+            self._written.bytes[begin : begin + len(records)] = bytes(len(records))
+            raise
         self.size += len(records)
         return True
 
@@ -112,18 +101,29 @@ class TextFiles:
         self.retired = True
 
     def clear(self) -> None:
-        """Overwrites the file that was retired."""
+        """Overwrites the file that was retired; blocks where that waits for the medium."""
         self._other.bytes[:] = bytes(FILE_BYTES)
         self.retired = False
+        if self._power:
+            try:
+                _sync(self._other.file)
+            except OSError as error:  # rows have what was in it, or it was to go
+                log.warning("store_text_not_cleared", error=str(error))
 
     def close(self) -> None:
         """Lets go of the files; what is in them stays."""
         self._written.close()
         self._other.close()
 
+    def remove(self) -> None:
+        """Lets go of the files, and removes them."""
+        self._written.remove()
+        self._other.remove()
+
 
 class _Mapped:
     def __init__(self, name: str) -> None:
+        self._name = name
         self.file = os.open(name, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
         try:
             with open(self.file, "wb", closefd=False) as file:
@@ -131,11 +131,21 @@ class _Mapped:
             self.bytes = mmap.mmap(self.file, FILE_BYTES)
         except BaseException:
             os.close(self.file)
+            os.unlink(name)
             raise
 
     def close(self) -> None:
         self.bytes.close()
         os.close(self.file)
+
+    def remove(self) -> None:
+        self.close()
+        os.unlink(self._name)
+
+
+def _write(file: int, content: bytes, at: int) -> None:
+    if os.pwrite(file, content, at) < len(content):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
 def _sync(file: int) -> None:
@@ -143,6 +153,14 @@ def _sync(file: int) -> None:
         fcntl.fcntl(file, fcntl.F_FULLFSYNC)
     else:
         os.fdatasync(file)
+
+
+def _sync_folder(folder: Path) -> None:
+    file = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(file)
+    finally:
+        os.close(file)
 
 
 def remove_text_files(path: Path) -> None:
@@ -162,15 +180,18 @@ class Left(Struct, frozen=True, kw_only=True):
         at: When one of them was written last, in seconds since the epoch.
         texts: Entries by key and epoch, in the order of their numbers. Rows may have
             some of them.
+        damaged: Whether records are behind one that can't be read. Whose that was
+            nobody knows.
     """
 
     at: float
+    damaged: bool
     texts: dict[tuple[str, str], list[Entry]]
 
     def after(self, key: str, epoch: str, head: int) -> list[Entry]:
         """Returns the text of a conversation that follows on a number without a gap.
 
-        There is one where a record is damaged; and one for a moment where somebody else
+        There is one where a file is damaged; and one for a moment where somebody else
         reads, when a file got full between the reading of the one and of the other.
         """
         text: list[Entry] = []
@@ -189,7 +210,7 @@ def read_text_files(path: Path) -> Left:
     Raises:
         OSError: They can't be read.
     """
-    at = 0.0
+    at, damaged = 0.0, False
     texts: dict[tuple[str, str], list[Entry]] = {}
     for suffix in _SUFFIXES:
         file = Path(f"{path}{suffix}")
@@ -199,27 +220,17 @@ def read_text_files(path: Path) -> Left:
             continue
         if not stat.S_ISREG(found.st_mode):
             raise OSError(errno.EEXIST, "is in the way of text to be stored", str(file))
-        with file.open("rb") as opened:
-            content = opened.read(FILE_BYTES)
-        for key, epoch, entry in _records(content):
+        try:
+            with file.open("rb") as opened:
+                content = opened.read(FILE_BYTES)
+        except FileNotFoundError:  # the server has ended since: rows have it
+            continue
+        end = 0
+        for (key, epoch, entry), ends in records(content):
+            end = ends
             texts.setdefault((key, epoch), []).append(entry)
             at = max(at, found.st_mtime)
+        damaged = damaged or has_records_behind(content, end)
     for entries in texts.values():
         entries.sort(key=attrgetter("seq"))  # which file is the older one is not told
-    return Left(at=at, texts=texts)
-
-
-def _records(content: bytes) -> Iterator[tuple[str, str, Entry]]:
-    """Yields records up to the zeros, or to the first that is not whole."""
-    view, at = memoryview(content), 0
-    while at + _FRAME.size <= len(view):
-        length, crc = _FRAME.unpack_from(view, at)
-        at += _FRAME.size
-        record = view[at : at + length]
-        if not length or crc32(record) != crc:
-            return
-        try:
-            yield _decode(record)
-        except msgspec.DecodeError:
-            return
-        at += length
+    return Left(at=at, damaged=damaged, texts=texts)

@@ -1,0 +1,1 @@
+UPDATE conversation SET epoch = lower(hex(randomblob(8))) WHERE live
