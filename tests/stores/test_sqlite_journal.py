@@ -219,7 +219,8 @@ async def test_a_full_disk_leaves_the_text_readable(path: Path) -> None:
         await begin(store)
         stream(store, 2, 3)
         await store._writer.call(store._writing.execute, "PRAGMA max_page_count = 60")
-        assert not store.put_text(KEY, text_entry("delta", 4, 1, "x" * 1_050_000))
+        longer = text_entry("delta", 4, 1, "x" * text_files.FILE_BYTES)
+        assert not store.put_text(KEY, longer)
         for _ in range(2):
             with pytest.raises(StoreError, match="Free some space"):
                 await store.commit([appending([big])], NOW)

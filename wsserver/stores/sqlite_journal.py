@@ -25,8 +25,9 @@ from wsserver.stores.sqlite_commit import Changed, transaction, write_rows
 from wsserver.stores.text_files import TextFiles
 from wsserver.stores.text_records import label, record
 
-FULL_BYTES = 524_288
-"""How long a file gets before all text is moved: some 5,000 tokens."""
+FULL_BYTES = 2_097_152
+"""How long a file gets before all text is moved: some 20,000 tokens. Moving a
+conversation costs the same however little of it there is."""
 
 MOVED_AT_ONCE = 64
 """Of how many conversations text is moved in one transaction, 1 ms or so: a commit

@@ -23,7 +23,7 @@ from wsserver.stores.text_records import has_records_behind, records
 
 log = structlog.get_logger(__name__)
 
-FILE_BYTES = 1_048_576
+FILE_BYTES = 4_194_304
 """How long each file is: space that is taken beforehand can't be lacking later."""
 
 _SUFFIXES = ("-text1", "-text2")
@@ -51,6 +51,7 @@ class TextFiles:
         """
         self.size = 0
         self.retired = False
+        self._used = 0  # of the other one
         self._power = power
         with ExitStack() as making:
             self._written = _Mapped(f"{path}{_SUFFIXES[0]}")
@@ -97,12 +98,12 @@ class TextFiles:
         """Lets records go to the other file, which was cleared."""
         assert not self.retired, "a file is cleared before it is written again"
         self._written, self._other = self._other, self._written
-        self.size = 0
+        self._used, self.size = self.size, 0
         self.retired = True
 
     def clear(self) -> None:
         """Overwrites the file that was retired; blocks where that waits for the medium."""
-        self._other.bytes[:] = bytes(FILE_BYTES)
+        self._other.bytes[: self._used] = bytes(self._used)
         self.retired = False
         if self._power:
             try:
