@@ -3,9 +3,13 @@
 These values are the seam between providers (which produce model events) and
 the turn machine (which consumes them). They know nothing of HTTP, of the log
 or of the wire.
+
+What no event of the log could hold is refused where the value is made. That is in the
+provider, whose faults end one turn; further on nobody could end it any more.
 """
 
 from collections.abc import Sequence
+from math import inf
 from typing import Any, Literal
 
 from msgspec import Struct
@@ -94,6 +98,9 @@ class Call(Struct, frozen=True):
         name: The tool's name.
         arguments: The arguments' JSON text, exactly as it came ("{}" for none).
         valid: Whether `arguments` is one JSON value.
+
+    Raises:
+        ValueError: A text holds half of a surrogate pair.
     """
 
     upstream_id: str
@@ -101,14 +108,29 @@ class Call(Struct, frozen=True):
     arguments: str
     valid: bool
 
+    def __post_init__(self) -> None:
+        """Checks what was given."""
+        _check_texts(self.upstream_id, self.name, self.arguments)
+
 
 class Usage(Struct, frozen=True, kw_only=True):
-    """Token counts as the upstream reported them."""
+    """Token counts as the upstream reported them.
+
+    Raises:
+        ValueError: One is no whole number from 0 on.
+    """
 
     input_tokens: int
     output_tokens: int
     reasoning_tokens: int | None = None
     cached_tokens: int | None = None
+
+    def __post_init__(self) -> None:
+        """Checks what was given."""
+        for name in self.__struct_fields__:
+            count: object = getattr(self, name)
+            if count is not None and not (type(count) is int and count >= 0):
+                raise ValueError(f"{name} is no whole number from 0 on: {count!r}")
 
 
 class Failure(Struct, frozen=True, kw_only=True):
@@ -121,6 +143,9 @@ class Failure(Struct, frozen=True, kw_only=True):
         retry_after_seconds: The least time to wait before that, in seconds.
         upstream_code: The provider's own code, for the operator's log.
         retried: Whether the request was made again as often as it may be.
+
+    Raises:
+        ValueError: `message` holds half of a surrogate pair, or the wait is no time.
     """
 
     code: str
@@ -129,6 +154,13 @@ class Failure(Struct, frozen=True, kw_only=True):
     retry_after_seconds: float | None = None
     upstream_code: str | None = None
     retried: bool = False
+
+    def __post_init__(self) -> None:
+        """Checks what was given."""
+        _check_texts(self.message)
+        wait = self.retry_after_seconds
+        if wait is not None and not 0 <= wait < inf:
+            raise ValueError(f"retry_after_seconds is no time to wait: {wait}")
 
 
 class Finished(Struct, frozen=True, kw_only=True):
@@ -142,6 +174,9 @@ class Finished(Struct, frozen=True, kw_only=True):
             They may be run only when `reason` is `tool_calls`.
         usage: The last usage that was seen.
         failure: Only with reason `error`.
+
+    Raises:
+        ValueError: `upstream_reason` holds half of a surrogate pair.
     """
 
     reason: FinishReason
@@ -149,6 +184,11 @@ class Finished(Struct, frozen=True, kw_only=True):
     calls: tuple[Call, ...] = ()
     usage: Usage | None = None
     failure: Failure | None = None
+
+    def __post_init__(self) -> None:
+        """Checks what was given."""
+        if self.upstream_reason is not None:
+            _check_texts(self.upstream_reason)
 
 
 ModelEvent = Text | Reasoning | Refusal | CallFragment | Answering | Finished
@@ -164,3 +204,8 @@ class UpstreamError(Exception):
     def __init__(self, failure: Failure) -> None:
         super().__init__(f"{failure.code}: {failure.message}")
         self.failure = failure
+
+
+def _check_texts(*texts: str) -> None:
+    for text in texts:
+        text.encode()  # raises for half of a surrogate pair, and nothing else
