@@ -205,6 +205,19 @@ async def test_opening_again_asks_for_an_open_call_once_more() -> None:
         assert (await client.frame("done"))["status"] == "completed"
 
 
+async def test_opening_again_to_run_a_tool_asks_once_for_what_nobody_was_asked_for() -> (
+    None
+):
+    async with rig(calls()) as r, connected(r) as client:
+        await client.ask("open", conversation="c", config=TOOLS)
+        await client.ask("send", conversation="c", content="hi")
+        await client.frame("tool_call")
+        await client.ask("open", conversation="c", handles=["t"])
+        assert (await client.frame("tool_request"))["redelivered"] is False
+        await settle()
+        assert not [f for f in client.wire.frames if b"tool_request" in f]
+
+
 async def test_an_open_call_goes_to_the_next_connection() -> None:
     async with rig(calls(), store=Disk()) as r:
         async with connected(r) as client:

@@ -14,9 +14,6 @@ from wsserver.turns.clock import Clock
 from wsserver.turns.served_calls import ServedCalls
 from wsserver.turns.viewer import Viewer
 
-_SERVER = ""
-"""Stands for the server where connections stand."""
-
 
 class ToolRequests:
     """The open calls of one turn, and who was asked."""
@@ -50,7 +47,9 @@ class ToolRequests:
         self._sender = sender
         self._viewers = viewers
         self._clock = clock
-        self._asked: dict[str, str] = {}
+        # By view and not by connection: one that opens anew has two for a moment. None
+        # stands for the server.
+        self._asked: dict[str, Viewer | None] = {}
         self._since: dict[str, float] = {}
 
     def ask(self, call: str) -> None:
@@ -60,7 +59,7 @@ class ToolRequests:
             return
         self._since.setdefault(call, self._clock.now())
         if self._served.run(opened):
-            self._asked[call] = _SERVER
+            self._asked[call] = None
             return
         able = [viewer for viewer in self._viewers if opened.name in viewer.handles]
         first = [viewer for viewer in able if viewer.connection == self._sender]
@@ -75,14 +74,14 @@ class ToolRequests:
 
     def left(self, viewer: Viewer) -> None:
         """Asks others for what a connection that is gone was asked for."""
-        for call, connection in list(self._asked.items()):
-            if connection == viewer.connection:
+        for call, asked in list(self._asked.items()):
+            if asked is viewer:
                 del self._asked[call]
                 self.ask(call)
 
     def served(self, call: str) -> bool:
         """Whether the server runs a call."""
-        return self._asked.get(call) == _SERVER
+        return call in self._asked and self._asked[call] is None
 
     def settled(self, call: str) -> float:
         """Forgets a call; returns how many seconds it was open."""
@@ -98,7 +97,7 @@ class ToolRequests:
     def _deliver(self, call: str, viewer: Viewer) -> None:
         delivery = self._batch.deliver(call, self._clock.now())
         assert delivery is not None, "only open calls are asked for"
-        self._asked[call] = viewer.connection
+        self._asked[call] = viewer
         viewer.request_tool(
             ToolRequest(
                 conversation=self._conversation,
