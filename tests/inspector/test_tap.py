@@ -167,6 +167,7 @@ async def test_what_is_held_goes_before_a_close_frame() -> None:
     async with tap() as (made, wire, _):
         made.out_ms = 60_000
         made.write([REPLY])
+        await anyio.wait_all_tasks_blocked()  # the first one is waited for by now
         made.write([DELTA])
         await made.close(1012, "restart")
         assert types(wire.frames) == ["reply", "delta"]

@@ -6,7 +6,7 @@ all. Frames are recorded when they arrive from the client, and when they leave f
 it, so the times are those of the network as the server sees it.
 """
 
-import math
+from collections import deque
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Literal
@@ -44,10 +44,9 @@ class Tap:
         self._arrivals, self._arrived = anyio.create_memory_object_stream[_Arrival](
             HELD_FRAMES
         )
-        self._departures, self._departing = anyio.create_memory_object_stream[
-            tuple[float, list[bytes]]
-        ](math.inf)
+        self._held = deque[tuple[float, Sequence[bytes]]]()  # and when they are due
         self._held_bytes = 0
+        self._holding = anyio.Event()
         self._let_go = anyio.Event()
         # What to do to the next frame that it can be done to.
         self._duplicate = False
@@ -68,12 +67,13 @@ class Tap:
 
     def write(self, frames: Sequence[bytes]) -> None:
         """Lets frames go, now or later; see `Transport`."""
-        if not self.out_ms and not self._held_bytes:
+        if not self.out_ms and not self._held:
             self._depart(frames)
             return
         self._held_bytes += sum(map(len, frames))
         due = anyio.current_time() + self.out_ms / 1000
-        self._departures.send_nowait((due, list(frames)))
+        self._held.append((due, list(frames)))
+        self._holding.set()
 
     def call_soon(self, callback: Callable[[], None]) -> None:
         """See `Transport`."""
@@ -103,8 +103,8 @@ class Tap:
 
     async def close(self, code: int, reason: str) -> None:
         """See `Transport`; what is held goes first, at once."""
-        while self._held_bytes:
-            self._release(self._departing.receive_nowait()[1])
+        while self._held:
+            self._release()
         self._ended("server", code)
         await self._inner.close(code, reason)
 
@@ -152,26 +152,28 @@ class Tap:
 
     async def release(self) -> None:
         """Lets go what was held, each when its time has come."""
-        async for due, frames in self._departing:
-            await anyio.sleep_until(due)
-            self._release(frames)
+        while True:
+            await self._holding.wait()
+            self._holding = anyio.Event()
+            while self._held:
+                due, _ = self._held[0]
+                if due > anyio.current_time():
+                    await anyio.sleep_until(due)
+                else:
+                    self._release()
 
     def end(self) -> None:
         """Writes down that it is over, if nobody has said so."""
         self._ended("server", None)
-        for stream in (
-            self._arrivals,
-            self._arrived,
-            self._departures,
-            self._departing,
-        ):
-            stream.close()
+        self._arrivals.close()
+        self._arrived.close()
 
     async def _arrive(self, frame: str | bytes | TransportClosed) -> None:
         due = anyio.current_time() + self.in_ms / 1000
         await self._arrivals.send((due, frame))
 
-    def _release(self, frames: Sequence[bytes]) -> None:
+    def _release(self) -> None:
+        _, frames = self._held.popleft()
         self._depart(frames)
         self._held_bytes -= sum(map(len, frames))
         self._let_go.set()
