@@ -53,7 +53,7 @@ async def test_frames_written_at_once_are_one_write(
             return 0
 
     with monkeypatch.context() as patch:
-        patch.setattr(served.transport, "transport", Recorder())
+        patch.setattr(served.transport, "_out", Recorder())
         served.transport.write([b"a", b"bc"])
     assert writes == [b"\x81\x01a\x81\x02bc"]
 

@@ -32,16 +32,17 @@ class Answer:
 
     Attributes:
         failure: Why the answer ends with an error, whatever else comes.
+        text: What it says; takes events of nothing but text directly.
     """
 
     __slots__ = (
-        "_calls", "_complaint", "_foreign", "_key", "_reasoning", "_refusal", "_text",
-        "_usage", "_word", "failure",
+        "_calls", "_complaint", "_foreign", "_key", "_reasoning", "_refusal", "_usage",
+        "_word", "failure", "text",
     )  # fmt: skip
 
     def __init__(self, key: str | None = None) -> None:
         self._key = key
-        self._text = Channel(Text)
+        self.text = Channel(Text)
         self._reasoning = Channel(Reasoning)
         self._refusal = Channel(Refusal)
         self._calls = ToolCalls()
@@ -62,10 +63,6 @@ class Answer:
     def complain(self, failure: Failure) -> None:
         """Keeps the first thing that may have been meant as an error."""
         self._complaint = self._complaint or failure
-
-    def add_text(self, text: str, out: list[ModelEvent]) -> None:
-        """Takes an event that says nothing but this text, not empty and clean."""
-        self._text.push_clean(text, out)
 
     def add_chunk(self, chunk: Chunk, out: list[ModelEvent]) -> None:
         """Takes an event of the plain shape."""
@@ -100,8 +97,8 @@ class Answer:
             out: Gets what was held back, then `Finished`.
             is_done: Whether the upstream marked the end of its answer.
         """
-        said = self._text or self._reasoning or self._refusal or self._calls
-        for channel in (self._reasoning, self._text, self._refusal):
+        said = self.text or self._reasoning or self._refusal or self._calls
+        for channel in (self._reasoning, self.text, self._refusal):
             channel.flush(out)
         fragments, calls = self._calls.finish()
         out.extend(fragments)
@@ -133,7 +130,7 @@ class Answer:
             if delta.reasoning_content or delta.reasoning or delta.thinking:
                 self._add_thoughts(delta, out)
             if delta.content:
-                self._text.push_clean(delta.content, out)
+                self.text.push_clean(delta.content, out)
             if delta.refusal:
                 self._refusal.push_clean(delta.refusal, out)
             if delta.tool_calls:
@@ -178,7 +175,7 @@ class Answer:
 
     def _channel(self, kind: Kind) -> Channel:
         if kind is Text:
-            return self._text
+            return self.text
         return self._reasoning if kind is Reasoning else self._refusal
 
     def _take_word(self, word: str) -> None:

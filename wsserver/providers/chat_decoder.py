@@ -48,12 +48,13 @@ class ChatDecoder:
         key: What the request was authorized with, which no message passes on.
 
     Attributes:
+        failed: Whether the upstream reported an error; what follows can't mend it.
         finished: Whether `Finished` was returned; nothing comes after it.
     """
 
     __slots__ = (
-        "_answer", "_begun", "_body", "_bom", "_other_type", "_saw_event", "_splitter",
-        "_template", "finished",
+        "_answer", "_begun", "_between", "_body", "_bom", "_other_type", "_saw_event",
+        "_splitter", "_template", "_text", "failed", "finished",
     )  # fmt: skip
 
     def __init__(self, *, content_type: str | None, key: str | None = None) -> None:
@@ -64,37 +65,38 @@ class ChatDecoder:
         self._bom: bytes | None = b""
         # Whether the first byte that matters was seen.
         self._begun = False
+        # Whether a stream's next event begins with what comes next.
+        self._between = False
         # The answer, when it is no event stream.
         self._body: bytearray | None = None
         self._splitter = EventSplitter()
         self._template = Template()
         self._saw_event = False
         self._answer = Answer(key)
+        self._text = self._answer.text
+        self.failed = False
         self.finished = False
-
-    @property
-    def failed(self) -> bool:
-        """Whether the upstream reported an error; what follows can't mend it."""
-        return self._answer.failure is not None
 
     def feed(self, data: bytes) -> list[ModelEvent]:
         """Takes the next bytes and returns the events that they completed."""
         out: list[ModelEvent] = []
-        if self.finished:
-            return out
+        if self._between and (text := self._template.text(data)) is not None:
+            self._text.push_clean(text, out)
+        elif not self.finished:
+            self._feed(data, out)
+        return out
+
+    def _feed(self, data: bytes, out: list[ModelEvent]) -> None:
         if not self._begun:
             data = self._begin(data)
         if self._body is not None:
             self._feed_body(self._body, data, out)
-        elif not self._splitter.between:
-            self._feed_events(data, out)
-        elif (text := self._template.text(data)) is not None:
-            self._answer.add_text(text, out)
-        elif (payload := only_event(data)) is not None:
+        elif self._between and (payload := only_event(data)) is not None:
             self._event(b"", payload, out, alone=True)
         else:
             self._feed_events(data, out)
-        return out
+            self._between = self._splitter.between and not self.finished
+        self.failed = self._answer.failure is not None
 
     def close(self, *, aborted: bool = False) -> list[ModelEvent]:
         """Ends the answer and returns the last events, with `Finished` if it is due.
@@ -131,6 +133,8 @@ class ChatDecoder:
             self._begun = True
             if data[0] in _BODY_STARTS:
                 self._body = bytearray()
+            else:
+                self._between = True
         return data
 
     def _feed_body(self, body: bytearray, data: bytes, out: list[ModelEvent]) -> None:
@@ -227,6 +231,7 @@ class ChatDecoder:
 
     def _finish(self, out: list[ModelEvent], *, is_done: bool = False) -> None:
         self.finished = True
+        self._between = False
         self._answer.finish(out, is_done=is_done)
 
 

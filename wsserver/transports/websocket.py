@@ -74,6 +74,7 @@ class WebSocket(ServerConnection):
         "_made",
         "_max_buffered_bytes",
         "_offset",
+        "_out",
         "_owed_pong",
         "_ping_timer",
         "_pings",
@@ -111,6 +112,7 @@ class WebSocket(ServerConnection):
         self.received_bytes = 0
         self.written_bytes = 0
         self._max_buffered_bytes = max_buffered_bytes
+        self._out: asyncio.Transport | None = None  # while frames may be written
         self._made = made
         self._lost = lost
         # Bytes of a read that have not been parsed yet, and where they begin.
@@ -159,8 +161,8 @@ class WebSocket(ServerConnection):
 
     def write(self, frames: Sequence[bytes]) -> None:
         """Hands text frames to the socket; see `Transport`."""
-        transport = self.transport
-        if self.protocol.state is not _OPEN or transport.is_closing():
+        out = self._out
+        if out is None or out.is_closing():
             return
         if len(frames) == 1:
             data = text_header(len(frames[0])) + frames[0]
@@ -169,9 +171,9 @@ class WebSocket(ServerConnection):
                 [part for frame in frames for part in (text_header(len(frame)), frame)]
             )
         self.written_bytes += len(data)
-        transport.write(data)
-        if transport.get_write_buffer_size() > self._max_buffered_bytes:
-            transport.abort()
+        out.write(data)
+        if out.get_write_buffer_size() > self._max_buffered_bytes:
+            out.abort()
 
     def call_soon(self, callback: Callable[[], None]) -> None:
         """See `Transport.call_soon`."""
@@ -179,7 +181,7 @@ class WebSocket(ServerConnection):
 
     def buffered_bytes(self) -> int:
         """Returns how much the socket has not taken yet."""
-        return self.transport.get_write_buffer_size()
+        return (self._out or self.transport).get_write_buffer_size()
 
     async def writable(self) -> None:
         """Waits for room in the buffer; see `Transport`."""
@@ -237,6 +239,7 @@ class WebSocket(ServerConnection):
     def connection_lost(self, exc: Exception | None) -> None:
         """Ends everything that waits."""
         self._lost(self)
+        self._out = None
         for timer in (self._ping_timer, self._end_timer):
             if timer is not None:
                 timer.cancel()
@@ -283,10 +286,13 @@ class WebSocket(ServerConnection):
     def send_data(self) -> None:
         """Sends what websockets has to say: the handshake, pongs, a close frame.
 
+        It is called after whatever may change the state.
+
         While the buffer is full only the newest ping is answered, and that later,
         as RFC 6455, section 5.5.3, allows: pings of a peer that does not read must
         not take memory.
         """
+        self._out = self.transport if self.protocol.state is _OPEN else None
         writes = self.protocol.writes
         if self.paused and writes:
             pongs = [data for data in writes if data[:1] == _PONG]
