@@ -88,6 +88,7 @@ class Client:
         view: Literal["merged", "frames"] = "merged",
         include: Iterable[Literal["tool_delta"]] = (),
         max_delay_ms: int | None = None,
+        create: bool = True,
         reconfigure: bool = True,
     ) -> Chat:
         """Opens a conversation and waits until its history is there.
@@ -106,11 +107,13 @@ class Client:
             view: `frames` never joins pieces of text.
             include: Event types that come only on request.
             max_delay_ms: How long the server may gather text.
+            create: False opens only what the server has.
             reconfigure: False leaves the settings of one that exists as they are;
                 the tools are run here all the same.
 
         Raises:
-            CommandError: The server refused.
+            ConversationNotFoundError: The server does not have it.
+            CommandError: The server refused for another reason.
             ValueError: It is open here already.
         """
         name = conversation or f"c-{token_hex(12)}"
@@ -130,6 +133,7 @@ class Client:
             reply = await self._session.command(
                 lambda machine: machine.open(
                     name,
+                    create=create,
                     config=wanted,
                     handles=own,
                     view=view,

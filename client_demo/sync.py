@@ -189,6 +189,7 @@ class Client:
         view: Literal["merged", "frames"] = "merged",
         include: Iterable[Literal["tool_delta"]] = (),
         max_delay_ms: int | None = None,
+        create: bool = True,
         reconfigure: bool = True,
     ) -> Chat:
         """Opens a conversation and waits until its history is there.
@@ -202,7 +203,7 @@ class Client:
         opening = partial(
             self._client.open, conversation, model=model, instructions=instructions,
             tools=tools, params=params, config=config, view=view, include=include,
-            max_delay_ms=max_delay_ms, reconfigure=reconfigure,
+            max_delay_ms=max_delay_ms, create=create, reconfigure=reconfigure,
         )  # fmt: skip
         return Chat(self._portal, self._portal.call(opening))
 

@@ -107,6 +107,7 @@ class ClientProtocol(Commands):
             self._output,
             new_id=self._new_id,
             new_epoch=self._tools.forget,
+            over=self._over,
             deletes=self._outbox.deletes,
             backoff=Backoff(random=random),
         )
@@ -338,7 +339,7 @@ class ClientProtocol(Commands):
             case Goaway():
                 self._link.going_away(now, frame.reconnect_after_ms / 1000)
             case ErrorFrame(gone=str() as conversation):
-                self._gone(conversation, frame)
+                self._subscriptions.gone(conversation, frame)
                 return
             case ErrorFrame():
                 self._last_fault = frame
@@ -348,13 +349,11 @@ class ClientProtocol(Commands):
                 assert_never(frame)
         self._output.emit(frame)
 
-    def _gone(self, conversation: str, said: ErrorFrame) -> None:
-        error = ErrorBody(code=said.code, message=said.message, retryable=False)
-        if self._subscriptions.gone(conversation, error):
-            self._tools.forget(conversation)
-            for command in self._outbox.into(conversation):
-                self._settle(refused(command, error))
-            self._send_due()
+    def _over(self, conversation: str, error: ErrorBody) -> None:
+        self._tools.forget(conversation)
+        for command in self._outbox.into(conversation):
+            self._settle(refused(command, error))
+        self._send_due()
 
     def _welcomed(self, welcome: Welcome, now: float) -> None:
         self._link.welcomed(now, welcome.heartbeat_ms / 1000)

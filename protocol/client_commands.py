@@ -55,6 +55,7 @@ class Commands(ABC):
         conversation: str | None = None,
         *,
         cursor: Cursor | None = None,
+        create: bool = True,
         config: Config | None = None,
         handles: Iterable[str] = (),
         view: Literal["merged", "frames"] = "merged",
@@ -71,6 +72,9 @@ class Commands(ABC):
                 can be sent again without making a second conversation.
             cursor: Where to go on, from an earlier client; None begins at the
                 oldest event.
+            create: False opens only what the server has; with a cursor that is so
+                in any case. What it does not have is replied to with
+                `conversation_not_found`.
             config: For a conversation that is new.
             handles: Tools whose requests this client wants.
             view: As in `Open`, like the rest.
@@ -79,12 +83,13 @@ class Commands(ABC):
             max_delay_ms: See there.
         """
         command_id = self._new_id()
+        after = UNSET if create else 0
         return self._submit(
             Open(
                 id=command_id,
                 conversation=conversation or command_id,
                 epoch=cursor.epoch if cursor else None,
-                after=cursor.last if cursor else UNSET,
+                after=cursor.last if cursor else after,
                 config=config,
                 handles=list(handles),
                 view=view,

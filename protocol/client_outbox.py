@@ -18,9 +18,11 @@ from msgspec import Struct
 from protocol.commands import (
     Close,
     Command,
+    Configure,
     Delete,
     Interrupt,
     Refresh,
+    Send,
     ToolResult,
 )
 
@@ -83,12 +85,15 @@ class Outbox:
         return held.command
 
     def into(self, conversation: str) -> list[Command]:
-        """Finds what is held for a conversation, but for what only ends it."""
+        """Finds what is held for a conversation and comes to nothing with it.
+
+        A fork does not: what it makes is a conversation of its own.
+        """
         return [
             command
             for command in self
-            if getattr(command, "conversation", None) == conversation
-            and not isinstance(command, Close | Delete)
+            if isinstance(command, Send | Configure | Interrupt | ToolResult)
+            and command.conversation == conversation
         ]
 
     def deletes(self, conversation: str) -> bool:

@@ -55,6 +55,11 @@ class Subscription:
             conversation=self.conversation, epoch=self._epoch, last=self._last
         )
 
+    @property
+    def resumes(self) -> bool:
+        """Whether the server is asked for what it had, and not to make one."""
+        return self._epoch is not None or self.wanted.after is not UNSET
+
     def change(self, wanted: Open) -> None:
         """Takes another open of the same conversation; a cursor in it counts."""
         self.wanted = wanted
@@ -75,7 +80,7 @@ class Subscription:
         self.retry_at = None
         self._stuck_at = None
         if self._epoch is None:
-            return replace(self.wanted, id=wire_id, epoch=None, after=UNSET)
+            return replace(self.wanted, id=wire_id)
         return replace(self.wanted, id=wire_id, epoch=self._epoch, after=self._last)
 
     def attach(self, reply: Reply) -> ResetReason | None:

@@ -14,10 +14,16 @@ from protocol.client_output import Output
 from protocol.client_subscription import Subscription
 from protocol.commands import Open
 from protocol.content import ErrorBody
-from protocol.control import CaughtUp, Reply
+from protocol.control import CaughtUp, ErrorFrame, Reply
 from protocol.events import LogEvent
 
 _MOST_MISSES = 3
+_DELETED = (
+    "The server no longer has this conversation: it was deleted, or the server's store"
+    " was."
+)
+"""For people; the server's own words are for who writes a client."""
+
 _LET_GO = ErrorBody(
     code="conversation_not_found",
     message="the conversation was closed before it was open",
@@ -34,6 +40,7 @@ class Subscriptions:
         *,
         new_id: Callable[[], str],
         new_epoch: Callable[[str], None],
+        over: Callable[[str, ErrorBody], None],
         deletes: Callable[[str], bool],
         backoff: Backoff,
     ) -> None:
@@ -43,6 +50,8 @@ class Subscriptions:
             output: Where frames and events go.
             new_id: Makes the id of an open that nobody asked for.
             new_epoch: Told of a conversation whose old calls and numbers are void.
+            over: Told of a conversation that somebody else deleted, and why nothing
+                comes of what is held for it.
             deletes: Whether a `delete` of a conversation was not replied to: what is
                 opened meanwhile is the next one of that name.
             backoff: Waits before what the server could not open is tried again.
@@ -50,6 +59,7 @@ class Subscriptions:
         self._output = output
         self._new_id = new_id
         self._new_epoch = new_epoch
+        self._over = over
         self._deletes = deletes
         self._backoff = backoff
         self._online = False
@@ -83,20 +93,18 @@ class Subscriptions:
             self._give_up(subscription, _LET_GO)
         self._by_conversation.pop(conversation, None)
 
-    def gone(self, conversation: str, error: ErrorBody) -> bool:
+    def gone(self, conversation: str, said: ErrorFrame) -> None:
         """Somebody else deleted a conversation: lets it go, and says why.
 
-        Returns:
-            Whether no conversation of this name is left here; False where one is
-            opened that had no verdict yet, which is the next of that name.
+        One that is opened and had no verdict yet is the next of that name.
         """
+        error = ErrorBody(code=said.code, message=said.message, retryable=False)
         subscription = self._by_conversation.get(conversation)
-        if subscription is None:
-            return True
-        if subscription.cursor is None:
-            return False
-        self._give_up(subscription, error)
-        return True
+        if subscription is not None:
+            if subscription.cursor is None:
+                return
+            self._give_up(subscription, error)
+        self._over(conversation, error)
 
     def deleted(self, conversation: str) -> None:
         """A `delete` was replied to: opens what was to be opened after it."""
@@ -213,6 +221,10 @@ class Subscriptions:
         if too_fast or (error.retryable and not subscription.requests):
             at_least_seconds = (error.retry_after_ms or 0) / 1000
             subscription.retry_at = now + self._backoff.delay_seconds(at_least_seconds)
+        elif error.code == "conversation_not_found" and subscription.resumes:
+            error = replace(error, message=_DELETED)
+            self._give_up(subscription, error)
+            self._over(subscription.conversation, error)
         else:
             self._give_up(subscription, error)
 

@@ -62,8 +62,8 @@ export interface Handlers {
   status?(status: Status): void;
   /** Each reply to a command, once. */
   reply?(command: { type: string; id: string }, reply: Reply): void;
-  /** A conversation that was open here was deleted elsewhere; it is not opened again by itself. */
-  deleted?(conversation: string, error: CommandError): void;
+  /** A conversation was deleted elsewhere; it is not opened again by itself. `unsent` had not arrived in it. */
+  deleted?(conversation: string, error: CommandError, unsent: Send[]): void;
   /** The credentials run out. */
   expiring?(inMs: number): void;
 }
@@ -99,6 +99,8 @@ export interface ClientOptions {
 export interface OpenOptions {
   /** Its settings. */
   config?: Config;
+  /** False opens only what the server has; anything else ends as if it was deleted. */
+  create?: boolean;
   /** False leaves the settings of one that exists as they are. */
   reconfigure?: boolean;
   windowBytes?: number;

@@ -134,15 +134,17 @@ export class ChatClient {
   }
 
   /**
-   * Opens a conversation, which is made if the server does not know the name. Where it
-   * exists already and its settings are others than `config`, it is configured anew,
-   * unless told otherwise.
+   * Opens a conversation, which is made if the server does not know the name, unless
+   * `create` is false: then it ends as one that was deleted elsewhere. Where it exists
+   * already and its settings are others than `config`, it is configured anew, unless told
+   * otherwise.
    */
   open(
     id = randomId(),
-    { config, reconfigure = true, windowBytes = this.#windowBytes, maxDelayMs = this.#maxDelayMs, view, include } = {},
+    { config, create = true, reconfigure = true, windowBytes = this.#windowBytes, maxDelayMs = this.#maxDelayMs, view, include } = {},
   ) {
-    const more = { window_bytes: windowBytes, max_delay_ms: maxDelayMs, config, view, include };
+    const after = create ? undefined : 0;
+    const more = { window_bytes: windowBytes, max_delay_ms: maxDelayMs, config, view, include, after };
     if (config && reconfigure) this.#wanted.set(id, config);
     return this.#engine.open(id, { handles: Object.keys(this.#tools), ...given(more) });
   }
@@ -243,9 +245,10 @@ export class ChatClient {
       expiring: (inMs) => this.#expiring(inMs),
       reset: (conversation, reason) => this.#answers.reset(conversation, reason),
       caughtUp: (conversation) => this.#caughtUp(conversation),
-      deleted: (conversation, error) => {
-        this.#deleted(conversation, error);
-        this.#handlers.deleted?.(conversation, new CommandError(error));
+      deleted: ({ id, sends }, error) => {
+        this.#deleted(id, error);
+        const unsent = [...sends.values()].map(({ frame }) => frame);
+        this.#handlers.deleted?.(id, new CommandError(error), unsent);
       },
       lost: (conversation, error) => this.#answers.fail(new CommandError(error), conversation),
     };

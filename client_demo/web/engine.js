@@ -214,8 +214,7 @@ export class Engine {
         this.#cannotOpen(notice);
         break;
       case "deleted":
-        this.conversations.delete(notice.conversation);
-        this.#on.deleted(notice.conversation, notice.error);
+        this.#deleted(notice);
         break;
       case "waiting":
         this.update(notice.frame.conversation, (each) => (each.waiting = notice.frame));
@@ -270,14 +269,15 @@ export class Engine {
     this.update(conversation, (each) => each.reset());
   }
 
+  #deleted({ conversation: id, error }) {
+    const conversation = this.conversations.get(id);
+    this.conversations.delete(id);
+    this.#on.deleted(conversation, error);
+  }
+
   #cannotOpen({ conversation, error }) {
     if (error.code !== "rate_limited") this.update(conversation, (each) => (each.error = error));
-    if (error.code === "conversation_not_found" && this.cursor(conversation).epoch !== null) {
-      // The server no longer has it: begin anew under the same name.
-      this.#on.reset(conversation, "epoch_changed");
-      this.update(conversation, (each) => each.reset());
-      this.#session.openAnew(conversation);
-    } else if (error.retryable) {
+    if (error.retryable) {
       this.#timers.set(`open ${conversation}`, this.#reopening.delayMs(error.retry_after_ms), () => {
         if (this.cursor(conversation)) this.#session.open(conversation);
         this.#flush();

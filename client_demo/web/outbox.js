@@ -12,8 +12,8 @@ export const MOST_UNDER_WAY = 64;
 /** What others wait for: a stop, a turn's tool, the connection's credentials. */
 const URGENT = new Set(["interrupt", "tool_result", "refresh"]);
 
-/** What ends a conversation here, and does nothing in it. */
-const ENDS = new Set(["close", "delete"]);
+/** What comes to nothing with its conversation; a fork is one of its own. */
+const WITHIN = new Set(["send", "configure", "interrupt", "tool_result"]);
 
 /** The first of a set, or undefined; in constant time on average as it shrinks. */
 function first(set) {
@@ -66,9 +66,9 @@ export class Outbox {
     if (this.#refused.size === 0) this.#most = Math.min(this.#most + 1, MOST_UNDER_WAY);
   }
 
-  /** What is held for a conversation, but for what only ends it. */
+  /** What is held for a conversation and comes to nothing with it. */
   into(conversation) {
-    return this.held.filter((frame) => frame.conversation === conversation && !ENDS.has(frame.type));
+    return this.held.filter((frame) => frame.conversation === conversation && WITHIN.has(frame.type));
   }
 
   /** Whether a `delete` of a conversation is held. */

@@ -12,6 +12,8 @@ import { Subscription } from "./subscription.js";
 const PROTOCOL = 1;
 const MAX_MISSES = 3;
 const USUAL_WAIT_MS = 1_000;
+/** For people; the server's own words are for who writes a client. */
+const DELETED = "The server no longer has this conversation: it was deleted, or the server's store was.";
 const CONTROL = new Set([
   "welcome", "reply", "pong", "caught_up", "waiting", "tool_request", "goaway",
   "auth_expiring", "ping",
@@ -118,11 +120,11 @@ export class Session {
     this.#attach(subscription);
   }
 
-  /** Opens without a cursor, for all that the server has. */
+  /** Opens once more, for all that the server has. */
   openAnew(conversation) {
     const { wanted } = this.#subscriptions.get(conversation);
     this.#subscriptions.delete(conversation);
-    this.open(conversation, wanted);
+    this.open(conversation, { ...wanted, after: 0 });
   }
 
   /**
@@ -328,7 +330,10 @@ export class Session {
   #gone({ gone: conversation, code, message }) {
     // One that had no verdict yet is the next of that name.
     if (this.#subscriptions.get(conversation)?.epoch === null) return;
-    const error = { code, message, retryable: false };
+    this.#over(conversation, { code, message, retryable: false });
+  }
+
+  #over(conversation, error) {
     if (this.#subscriptions.delete(conversation)) this.#notice("deleted", { conversation, error });
     this.#calls.forget(conversation);
     for (const held of this.#outbox.into(conversation)) {
@@ -350,6 +355,10 @@ export class Session {
       if (subscription.wireId !== reply.re || subscription.attached) continue;
       const { conversation } = subscription;
       if (reply.error?.code === "draining") return; // the next connection opens it
+      if (reply.error?.code === "conversation_not_found" && subscription.resumes) {
+        this.#over(conversation, { ...reply.error, message: DELETED });
+        return;
+      }
       if (!reply.ok) {
         this.#notice("lost", { conversation, error: reply.error });
         return;

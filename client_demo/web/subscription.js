@@ -22,6 +22,11 @@ export class Subscription {
     return (this.wanted.window_bytes ?? Infinity) / 4;
   }
 
+  /** Whether the server is asked for what it had, and not to make a conversation. */
+  get resumes() {
+    return this.epoch !== null || this.wanted.after !== undefined;
+  }
+
   openFrame(id) {
     this.wireId = id;
     this.attached = false;

@@ -162,6 +162,9 @@ class Double:
     async def open(self, peer: Peer, frame: Frame) -> None:
         name = frame["conversation"]
         outcome, after, reason = "replay", frame.get("after", 0), None
+        if name not in self.logs and "after" in frame:
+            await peer.refuse(frame, "conversation_not_found")
+            return
         if name not in self.logs:
             self.logs[name] = []
             outcome = "created"

@@ -6,7 +6,7 @@ import pytest
 from client_demo import connect
 from client_demo.errors import ConversationNotFoundError
 from client_demo.session import Notice
-from protocol.client_events import Lost
+from protocol.client_events import Disconnected, Lost
 from tests.client_demo.double import Double
 
 
@@ -39,6 +39,70 @@ async def test_one_deleted_elsewhere_ends_for_all_who_use_it(server: Double) -> 
         again = await client.open("c")
         assert not again.view.timeline
         assert peer.waiting() == 0
+
+
+async def test_one_deleted_while_the_connection_was_down_is_not_made_again(
+    server: Double,
+) -> None:
+    notices: list[Notice] = []
+    async with connect(server.url, notify=notices.append) as client:
+        chat = await client.open("c")
+        running, waiting = chat.send("1"), chat.send("2")
+        sends = [await server.peer.command("send") for _ in range(2)]
+        await server.start("c", await server.message("c", sends[0]))
+        await running.accepted()
+        del server.logs["c"]
+        server.peer.cut()
+        for turn in (running, waiting):
+            with pytest.raises(ConversationNotFoundError, match="no longer has this"):
+                await turn.wait()
+        (lost,) = [notice for notice in notices if isinstance(notice, Lost)]
+        assert lost.conversation == "c"
+        server.peer.cut()
+        assert not (await server.connection(3)).opens
+        assert "c" not in server.logs
+
+
+async def test_a_conversation_begun_while_the_connection_was_down_is_made(
+    server: Double,
+) -> None:
+    cut_off = anyio.Event()
+
+    def notice(notice: Notice) -> None:
+        if isinstance(notice, Disconnected):
+            cut_off.set()
+
+    async with connect(server.url, notify=notice) as client:
+        server.peer.cut()
+        await cut_off.wait()
+        await client.open("c")
+    assert "c" in server.logs
+
+
+async def test_what_is_opened_only_if_it_is_there_is_not_made(server: Double) -> None:
+    server.logs["there"] = []
+    async with connect(server.url) as client:
+        await client.open("there", create=False)
+        with pytest.raises(ConversationNotFoundError, match="no longer has this"):
+            await client.open("c", create=False)
+        assert "c" not in server.logs
+        await client.open("c")
+    assert "c" in server.logs
+
+
+async def test_a_fork_under_way_outlives_what_it_is_a_copy_of(server: Double) -> None:
+    made: list[str] = []
+
+    async def fork() -> None:
+        made.append(await chat.fork(new="d"))
+
+    async with connect(server.url) as client, anyio.create_task_group() as tasks:
+        chat = await client.open("c")
+        tasks.start_soon(fork)
+        command = await server.peer.command("fork")
+        await deleted_elsewhere(server)
+        await server.peer.reply(command, "created", conversation="d")
+    assert made == ["d"]
 
 
 async def test_the_tools_of_one_deleted_elsewhere_end(server: Double) -> None:

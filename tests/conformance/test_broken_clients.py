@@ -104,7 +104,7 @@ JAVASCRIPT = {
     "keeps what a reset voids": (
         "reset",
         "engine.js",
-        "each.reset());\n  }\n\n  #cannotOpen",
+        "each.reset());\n  }\n\n  #deleted",
         "each);\n  }\n\n  #cannotOpen",
     ),
     "waits without jitter": (
@@ -209,6 +209,18 @@ JAVASCRIPT = {
         "this.#outbox.into(conversation)",
         "[]",
     ),
+    "says again what was for one that was deleted meanwhile": (
+        "deleted",
+        "session.js",
+        "&& subscription.resumes",
+        "&& false",
+    ),
+    "ends a fork with what it is a copy of": (
+        "deleted",
+        "outbox.js",
+        "WITHIN.has(frame.type)",
+        "true",
+    ),
     "ends the next of that name": (
         "deleted",
         "session.js",
@@ -312,6 +324,18 @@ PYTHON: dict[str, tuple[str, type, str, Any]] = {
         lambda *_: True,
     ),
     "says again what was for it": ("deleted", Outbox, "into", lambda *_: []),
+    "says again what was for one that was deleted meanwhile": (
+        "deleted",
+        Subscription,
+        "resumes",
+        False,
+    ),
+    "ends a fork with what it is a copy of": (
+        "deleted",
+        Outbox,
+        "into",
+        lambda self, name: [held for held in self if held.conversation == name],
+    ),
     "takes a limit for a refusal": (
         "commands",
         Outbox,

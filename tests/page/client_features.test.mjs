@@ -234,6 +234,41 @@ test("what is deleted elsewhere ends as by a delete of one's own", async () => {
   assert.deepEqual(greet(network).sent.map(({ type }) => type), ["hello", "ping"]);
 });
 
+test("what was deleted while the connection was down is not made anew, and what was to be said in it is told", async () => {
+  const gone = [];
+  const handlers = { deleted: (id, { code }, unsent) => gone.push([id, code, unsent.map(({ content }) => content)]) };
+  const { client, socket, clock, network } = opened({ handlers });
+  const [said, first] = [client.send("c", "said"), client.send("c", "one")];
+  socket.deliver(message(1, said.id), ok(said.id, "started"));
+  socket.cut();
+  const second = client.send("c", "two");
+  clock.pass(1_000);
+  const next = greet(network);
+  next.deliver(refused(next.last("open").id, "conversation_not_found"));
+  assert.deepEqual(gone, [["c", "conversation_not_found", ["one", "two"]]]);
+  const lost = { name: "CommandError", code: "conversation_not_found", message: /no longer has this conversation/ };
+  for (const answer of [said, first, second]) await assert.rejects(answer.wait(), lost);
+  assert.equal(client.conversations.size, 0);
+  next.cut();
+  clock.pass(5_000);
+  assert.deepEqual(greet(network).sent.map(({ type }) => type), ["hello", "ping"]);
+});
+
+test("what is opened only if it is there is not made where it is not", () => {
+  const gone = [];
+  const { client, socket, clock, network } = opened({ handlers: { deleted: (id) => gone.push(id) } });
+  client.open("d", { create: false });
+  assert.equal(socket.last("open").after, 0);
+  socket.deliver(refused(socket.last("open").id, "conversation_not_found"));
+  client.open("e", { create: false });
+  attach(socket, { head: 3, oldest: 2 });
+  assert.deepEqual([gone, client.cursor("e")?.last], [["d"], 1]);
+  socket.cut();
+  clock.pass(1_000);
+  const opens = greet(network).sent.filter(({ type }) => type === "open");
+  assert.deepEqual(opens.map(({ conversation, epoch, after }) => [conversation, epoch, after]), [["c", "e", 0], ["e", "e", 1]]);
+});
+
 test("credentials that run out are renewed in place, and used from then on", async () => {
   const expiring = [];
   const tokens = ["old", "new", "newest"];

@@ -16,6 +16,8 @@ WELCOME: dict[str, Any] = {
     "limits": {},
     "features": ["gathered_text"],
 }
+NOT_FOUND = {"code": "conversation_not_found", "message": "no", "retryable": False}
+DRAINED = 4601
 
 
 class ScriptedServer:
@@ -27,6 +29,7 @@ class ScriptedServer:
         self.conversation = ""
         self.events: list[dict[str, Any]] = []
         self.turn = 0
+        self.deleted: set[str] = set()
         page.route_web_socket("**/v1/chat", self._connect)
 
     def _connect(self, socket: WebSocketRoute) -> None:
@@ -37,6 +40,8 @@ class ScriptedServer:
         self.received.append(frame)
         if frame["type"] == "hello":
             self.say(WELCOME)
+        elif frame["type"] == "open" and frame["conversation"] in self.deleted:
+            self.reply(frame, {"ok": False, "error": NOT_FOUND})
         elif frame["type"] == "open":
             self.conversation = frame["conversation"]
             verdict = {
@@ -56,6 +61,10 @@ class ScriptedServer:
     def seq(self) -> int:
         """The last number."""
         return len(self.events)
+
+    def drop(self) -> None:
+        """Closes the socket; the page dials again at once."""
+        self.sockets[-1].close(code=DRAINED)
 
     def say(self, frame: dict[str, Any]) -> None:
         self.sockets[-1].send(orjson.dumps(frame).decode())

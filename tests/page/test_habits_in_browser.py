@@ -6,7 +6,7 @@ import orjson
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.page.scripted import ScriptedServer
+from tests.page.scripted import NOT_FOUND, ScriptedServer
 from tests.page.test_chat_in_browser import QUICK_ANSWER, ask, complete, visit
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(60)]
@@ -46,7 +46,7 @@ def test_a_conversation_deleted_in_another_tab_is_left(
     first.locator("#conversations li").first.hover()
     first.locator("#conversations .delete").first.click()
     expect(second.locator("#title")).to_have_text("Stays")
-    expect(second.locator("#notice")).to_contain_text("deleted elsewhere")
+    expect(second.locator("#notice")).to_contain_text("no longer on the server")
     expect(second.locator("#conversations .title")).to_have_text(["Stays"])
     ask(second, "Goes on")
     complete(second, "complete", "complete")
@@ -54,8 +54,7 @@ def test_a_conversation_deleted_in_another_tab_is_left(
 
 def delete_elsewhere(server: ScriptedServer, conversation: str) -> None:
     server.received.clear()
-    error = {"code": "conversation_not_found", "message": "no", "retryable": False}
-    server.say({"type": "error", "gone": conversation} | error)
+    server.say({"type": "error", "gone": conversation} | NOT_FOUND)
 
 
 def test_a_conversation_deleted_in_another_browser_is_left(
@@ -63,7 +62,7 @@ def test_a_conversation_deleted_in_another_browser_is_left(
 ) -> None:
     gone = server.conversation
     delete_elsewhere(server, gone)
-    expect(page.locator("#notice")).to_contain_text("deleted elsewhere")
+    expect(page.locator("#notice")).to_contain_text("no longer on the server")
     expect(page.locator("#conversations .title")).to_have_count(1)
     assert gone not in page.url
     page.reload()
@@ -71,6 +70,33 @@ def test_a_conversation_deleted_in_another_browser_is_left(
     opened = [each for each in server.received if each["type"] == "open"]
     assert opened
     assert all(each["conversation"] != gone for each in opened)
+
+
+def asked_for(server: ScriptedServer) -> list[str]:
+    return [each["conversation"] for each in server.received if each["type"] == "open"]
+
+
+@pytest.mark.parametrize("comes_back", ["on a new socket", "as a new page"])
+def test_what_was_deleted_meanwhile_is_not_made_anew_and_words_are_kept(
+    page: Page, server: ScriptedServer, comes_back: str
+) -> None:
+    gone = server.conversation
+    ask(page, "Not there yet")
+    page.fill("#input", "Nor is this")
+    server.deleted.add(gone)
+    server.received.clear()
+    if comes_back == "on a new socket":
+        server.drop()
+    else:
+        page.reload()
+    expect(page.locator("#notice")).to_contain_text("no longer on the server")
+    expect(page.locator("#input")).to_have_value("Not there yet\n\nNor is this")
+    expect(page.locator("#conversations .title")).to_have_count(1)
+    assert gone not in page.url
+    page.reload()
+    expect(page.locator("#input")).to_have_value("Not there yet\n\nNor is this")
+    assert asked_for(server).count(gone) == 1
+    assert "send" not in [each["type"] for each in server.received[-3:]]
 
 
 def test_where_a_version_was_deleted_in_another_browser_its_origin_is_shown(
@@ -89,7 +115,7 @@ def test_where_a_version_was_deleted_in_another_browser_its_origin_is_shown(
     page.reload()
     expect(page.locator("#title")).to_have_text("Origin")
     delete_elsewhere(server, "version")
-    expect(page.locator("#notice")).to_contain_text("deleted elsewhere")
+    expect(page.locator("#notice")).to_contain_text("no longer on the server")
     expect(page.locator("#title")).to_have_text("Origin")
     assert all(each["conversation"] != "version" for each in server.received)
     assert "origin" in page.url

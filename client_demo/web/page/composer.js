@@ -43,6 +43,12 @@ export class Composer {
     this.#fit();
   }
 
+  /** Puts words below those that are there. */
+  add(text) {
+    this.text = [this.#input.value, text].filter((each) => each !== "").join("\n\n");
+    this.#on.draft(this.#input.value);
+  }
+
   focus() {
     this.#input.focus();
   }

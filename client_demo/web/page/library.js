@@ -9,6 +9,8 @@ import { families, familyOf, placeOf, rootOf, slotOf, versionsAt } from "./versi
 
 const OPEN_AT_START = 12;
 const TITLE_LENGTH = 48;
+const GONE = "This conversation is no longer on the server.";
+const DRAFTED = "A conversation is no longer on the server. What was not sent in it is the draft of a new one.";
 
 export function shortened(text) {
   return text.trim().replaceAll(/\s+/g, " ").slice(0, TITLE_LENGTH);
@@ -43,7 +45,7 @@ export class Library {
       if (list.some(({ id }) => id === last)) this.show(last);
       else this.#showNewest();
     }
-    for (const { id } of list.slice(0, OPEN_AT_START)) this.#client.open(id);
+    for (const { id, there } of list.slice(0, OPEN_AT_START)) this.#client.open(id, { create: !there });
   }
 
   /** Those that are no version of another, newest first, each with its title. */
@@ -72,7 +74,8 @@ export class Library {
     store.saveActiveId(id);
     link(id);
     const { model } = store.look();
-    const options = { config: model ? { model } : undefined, reconfigure: false };
+    const { there } = store.listed().find((entry) => entry.id === id) ?? {};
+    const options = { config: model ? { model } : undefined, create: !there, reconfigure: false };
     if (!this.#client.conversations.has(id)) this.#client.open(id, options);
     this.#onShow();
   }
@@ -115,34 +118,43 @@ export class Library {
     if (family.includes(this.activeId)) this.#showNewest();
   }
 
+  /** The server has a conversation: from here on it is there, or was deleted. */
+  met(id) {
+    if (!store.listed().some((entry) => entry.id === id && !entry.there)) return;
+    store.changeListed((list) => list.map((entry) => (entry.id === id ? { ...entry, there: true } : entry)));
+  }
+
   /**
-   * Leaves a conversation that was deleted elsewhere, in whatever browser.
-   * @returns {boolean} whether it was shown
+   * Leaves a conversation that was deleted elsewhere, in whatever browser. What was to be
+   * said in it becomes the draft of a new one.
+   * @returns {string | null} what the user is to be told: it was shown, or words are elsewhere now
    */
-  leave(id) {
+  leave(id, unsent) {
+    const words = [...unsent.map(({ content }) => contentText(content)), store.draft(id)].filter((text) => text !== "");
     store.saveDraft(id, "");
     store.changeListed((list) =>
       list.filter((entry) => entry.id !== id).map((entry) => (entry.shown === id ? { ...entry, shown: undefined } : entry)),
     );
     const wasShown = id === this.activeId;
-    if (wasShown) this.#showNewest();
-    return wasShown;
+    if (words.length > 0) this.#beginWith(words.join("\n\n"), wasShown);
+    else if (wasShown) this.#showNewest();
+    if (words.length > 0) return DRAFTED;
+    return wasShown ? GONE : null;
   }
 
   /**
    * Leaves conversations that another tab has deleted.
-   * @returns {boolean} whether the one that was shown is gone
+   * @returns {string | null} as `leave`
    */
   forgetDeleted() {
     const list = store.listed();
     const isGone = (id) => !list.some((entry) => entry.id === id);
-    for (const id of [...this.#client.conversations.keys()].filter(isGone)) {
+    const gone = [...this.#client.conversations.values()].filter(({ id }) => isGone(id));
+    const told = gone.map(({ id, sends }) => {
       this.#client.close(id);
-      store.saveDraft(id, "");
-    }
-    const wasShown = isGone(this.activeId);
-    if (wasShown) this.#showNewest();
-    return wasShown;
+      return this.leave(id, [...sends.values()].map(({ frame }) => frame));
+    });
+    return told.find((each) => each !== null) ?? null;
   }
 
   /** Says something in the shown conversation. */
@@ -205,6 +217,13 @@ export class Library {
   titleOf(list, id) {
     const root = rootOf(list, id);
     return list.find((entry) => entry.id === root)?.title || this.#firstWords(id);
+  }
+
+  #beginWith(draft, isShown) {
+    const id = randomId();
+    store.saveDraft(id, draft);
+    this.#list(id);
+    if (isShown) this.show(id);
   }
 
   #list(id) {

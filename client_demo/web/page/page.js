@@ -21,7 +21,6 @@ const WINDOW_BYTES = 262_144;
 const ANNOUNCED_LENGTH = 1_000;
 const COMPLAINT_MS = 10_000;
 const TICK_MS = 500;
-const DELETED = "This conversation was deleted elsewhere.";
 
 /** Per turn, how many milliseconds a stop took to be answered. */
 const stops = new Map();
@@ -104,7 +103,7 @@ function offerTools({ id, fold }) {
 }
 
 function configure(id, config) {
-  client.configure(id, config).catch((refused) => complain(refused.message));
+  client.configure(id, config).catch((refused) => refusedIn(id, refused));
 }
 
 function shown() {
@@ -151,12 +150,18 @@ async function takeBack(message) {
 
 /** Stops something of the shown conversation; tells what became of that. */
 async function interrupt(options) {
+  const { activeId } = library;
   try {
-    return (await client.interrupt(library.activeId, options)).outcome;
+    return (await client.interrupt(activeId, options)).outcome;
   } catch (refused) {
-    complain(refused.message);
+    refusedIn(activeId, refused);
     return null;
   }
+}
+
+/** Of a conversation that is gone more was said than that nothing can be done in it. */
+function refusedIn(id, { message }) {
+  if (client.conversations.has(id)) complain(message);
 }
 
 function messageOf(turn) {
@@ -178,7 +183,9 @@ async function replace(message, text = message.content) {
   }
   if (client.status.state !== "online") announce("This goes out when connected.");
   const error = await library.replace(message, text);
-  if (error) complain(error.message);
+  if (!error) return;
+  complain(error.message);
+  if (text !== message.content) composer.add(text);
 }
 
 async function copy(text) {
@@ -198,13 +205,21 @@ function changed(conversation) {
   const before = running.get(conversation.id);
   running.set(conversation.id, turn);
   if (before?.done && before !== turn && known.has(conversation.fold)) ended(conversation, before);
-  if (conversation.caughtUp) known.add(conversation.fold);
+  if (conversation.caughtUp && !known.has(conversation.fold)) {
+    known.add(conversation.fold);
+    library.met(conversation.id);
+  }
   schedule();
 }
 
-function deletedElsewhere(id) {
+function deletedElsewhere(id, error, unsent) {
   news.delete(id);
-  if (library.leave(id)) complain(DELETED);
+  tell(library.leave(id, unsent));
+}
+
+/** Says what is to be said, if anything is. */
+function tell(text) {
+  if (text !== null) complain(text);
   schedule();
 }
 
@@ -326,10 +341,7 @@ document.addEventListener("visibilitychange", () => {
 });
 addEventListener("online", () => client.wake());
 addEventListener("pageshow", (event) => event.persisted && client.wake());
-store.onListed(() => {
-  if (library.forgetDeleted()) complain(DELETED);
-  schedule();
-});
+store.onListed(() => tell(library.forgetDeleted()));
 approvals.onChange = schedule;
 onLinked(() => library.follow());
 

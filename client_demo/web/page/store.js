@@ -30,6 +30,7 @@ function write(storage, key, value) {
  * @typedef {object} Listed
  * @property {string} id
  * @property {string} title
+ * @property {boolean} [there] the server had it
  * @property {number} at when something was said last
  * @property {number} [made]
  * @property {string} [parent] of a version: what it is a version of; see `versions.js`
