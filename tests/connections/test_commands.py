@@ -156,9 +156,10 @@ async def test_each_verb_is_asked_for_once_with_the_key() -> None:
         verbs = [verb for verb, _ in tokens.asked]
         assert verbs == [
             "open", "create", "configure", "send", "interrupt", "tool_result",
-            "tool_progress", "ack", "fork", "close", "delete",
+            "tool_progress", "ack", "fork", "create", "close", "delete",
         ]  # fmt: skip
-        assert {key for _, key in tokens.asked} == {"alice/c"}
+        elsewhere = [asked for asked in tokens.asked if asked[1] != "alice/c"]
+        assert elsewhere == [("create", "alice/d")]
         tokens.forbidden = ForbiddenError("because")
         for verb in ("open", "close", "delete"):
             reply = await client.ask(verb, conversation="c")

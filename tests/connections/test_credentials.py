@@ -168,6 +168,23 @@ async def test_a_viewer_makes_no_conversation() -> None:
         assert r.directory.loaded(ALICE.key("new")) is None
 
 
+async def test_who_may_make_no_conversation_makes_none_by_a_fork() -> None:
+    forks = msgspec.structs.replace(ALICE, verbs=ALICE.verbs - {"create"})
+    tokens = quick(alice=ALICE, forks=forks)
+    as_other = Handshake(peer="test", token="forks")  # noqa: S106
+    async with (
+        server() as r,
+        connected(r, authority=tokens, handshake=AS_ALICE) as writer,
+        connected(r, authority=tokens, handshake=as_other, name="f") as other,
+    ):
+        await writer.ask("open", conversation="c")
+        for members in ({"new": "d"}, {}):
+            reply = await other.ask("fork", conversation="c", through=0, **members)
+            assert reply["error"]["code"] == "forbidden"
+        assert r.directory.statistics()[0] == 1
+        assert (await writer.ask("fork", conversation="c", through=0))["ok"]
+
+
 async def test_a_viewer_is_not_asked_to_run_a_tool() -> None:
     look = Call(upstream_id="u", name="look", arguments="{}", valid=True)
     tool = {"name": "look", "parameters": {"type": "object"}}

@@ -25,6 +25,7 @@ from tests.fakes.scripted import ScriptedProvider, Step
 from wsserver.auth.principal import Principal
 from wsserver.engine.model import Call, Finished, ModelEvent, Text
 from wsserver.log.store import Store
+from wsserver.turns.applied import Applied
 from wsserver.turns.conversation import Conversation
 from wsserver.turns.provider import Provider
 from wsserver.turns.services import ConversationLimits
@@ -111,8 +112,11 @@ class Talk:
     async def fork(self, through: int, **members: Any) -> Reply:
         made = {"id": f"f{next(_ids)}", "conversation": "c", "through": through}
         command = Fork(**{**made, **members})
-        applied = await self.rig.directory.fork(self.conversation, command, ALICE)
-        return applied.reply
+        return (await self.fork_as(command)).reply
+
+    async def fork_as(self, command: Fork) -> Applied:
+        name = command.new or f"conv_{next(_ids)}"
+        return await self.rig.directory.fork(self.conversation, command, name, ALICE)
 
     async def log(self) -> list[Any]:
         return await events(self.conversation)

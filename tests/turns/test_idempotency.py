@@ -104,7 +104,7 @@ async def test_a_fork_that_comes_twice_is_made_once() -> None:
         command = Fork(id="x", conversation="c", through=2)
 
         async def fork(given: Fork) -> Any:
-            applied = await talk.rig.directory.fork(talk.conversation, given, ALICE)
+            applied = await talk.fork_as(given)
             return applied.reply
 
         first, again = await fork(command), await fork(command)
@@ -123,7 +123,7 @@ async def test_two_forks_under_one_id_at_the_same_time_are_one() -> None:
         replies: list[Any] = []
 
         async def fork() -> None:
-            applied = await talk.rig.directory.fork(talk.conversation, command, ALICE)
+            applied = await talk.fork_as(command)
             replies.append(applied.reply)
 
         async with anyio.create_task_group() as tasks:

@@ -8,7 +8,8 @@ Verb = Literal[
     "open", "create", "configure", "send", "interrupt", "tool_result",
     "tool_progress", "fork", "ack", "close", "delete",
 ]  # fmt: skip
-"""The commands that concern a conversation, and `create`: an `open` that makes one."""
+"""The commands that concern a conversation, and `create`: an `open` or a `fork` that
+makes one."""
 
 VERBS: frozenset[Verb] = frozenset(get_args(Verb))
 

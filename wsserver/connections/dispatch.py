@@ -125,10 +125,7 @@ class Dispatch:
                 case Open():
                     await self._open(frame)
                 case Fork():
-                    source = _known(await self._find(frame.conversation))
-                    principal = self._session.principal
-                    applied = await self._directory.fork(source, frame, principal)
-                    self._writer.answer(encode(applied.reply))
+                    await self._fork(frame)
                 case Delete():
                     await self._delete(frame)
                 case Refresh():
@@ -210,6 +207,14 @@ class Dispatch:
             if conversation.deleted:
                 raise _unknown()
             self._views.open(frame, conversation, cursor, created=created)
+
+    async def _fork(self, frame: Fork) -> None:
+        name = frame.new or self._new_id()
+        self._session.authorize("create", name)
+        source = _known(await self._find(frame.conversation))
+        principal = self._session.principal
+        applied = await self._directory.fork(source, frame, name, principal)
+        self._writer.answer(encode(applied.reply))
 
     async def _delete(self, frame: Delete) -> None:
         key, principal = self._key(frame.conversation), self._session.principal

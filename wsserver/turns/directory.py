@@ -120,9 +120,15 @@ class Directory:
         return made, True
 
     async def fork(
-        self, source: Conversation, command: Fork, principal: Principal
+        self, source: Conversation, command: Fork, name: str, principal: Principal
     ) -> Applied:
         """Copies a conversation's log up to the end of a turn into a new one.
+
+        Args:
+            source: The conversation.
+            command: The fork, which may have been made before.
+            name: What the new one is called if it was not.
+            principal: Who wants it.
 
         Raises:
             CommandError: The turn has not ended, or the new id is in use.
@@ -132,7 +138,6 @@ class Directory:
         if known is not None:
             return await self._kept_fork(known, principal)
         check_open(self._services)
-        name = command.new or f"conv_{self._services.clock.token()}"
         key = principal.key(name)
         with source.held():
             entries = await read_whole(source.log)
