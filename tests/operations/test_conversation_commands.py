@@ -1,5 +1,6 @@
 """`wsserver conversations`, beside a server that runs and after it has ended."""
 
+import struct
 import subprocess
 import sys
 from collections import defaultdict
@@ -147,6 +148,25 @@ def test_what_is_deleted_is_gone_from_the_files(wsserver: Command, store: Path) 
     assert b"SECRET ann/work" in left
     assert b"SECRET ann/trip" not in left
     assert b"SECRET bob/home" not in left
+
+
+def test_what_sqlite_left_in_unused_bytes_is_gone_too(
+    wsserver: Command, store: Path
+) -> None:
+    """As where a row was moved from one page to another."""
+    content = bytearray(store.read_bytes())
+    page = next(at for at in range(4096, len(content), 4096) if content[at] == 13)
+    cells, begin = struct.unpack_from(">HH", content, page + 3)
+    unused = page + 8 + 2 * cells
+    assert page + begin - unused > 100
+    content[unused : unused + 19] = b" SECRET of somebody"
+    store.write_bytes(content)
+
+    assert wsserver("conversations", "delete", "home", "--yes").code == 0
+
+    left = store.read_bytes()
+    assert b"SECRET of somebody" not in left
+    assert b"SECRET ann/work" in left
 
 
 def test_nothing_is_deleted_without_a_yes(

@@ -1,5 +1,6 @@
 """What only the SQLite store has to do: two threads, full disks, bounded files."""
 
+import shutil
 import sqlite3
 import threading
 from collections.abc import Callable
@@ -22,7 +23,7 @@ from tests.stores.samples import (
     receipt,
     tokens,
 )
-from tests.stores.sqlite_rig import open_file, opened, query
+from tests.stores.sqlite_rig import crash, open_file, opened, query
 from wsserver.log.entry import compact, text_entry
 from wsserver.log.store import StoreError, Write
 from wsserver.stores.rows import ROW_BYTES
@@ -196,6 +197,25 @@ async def test_deleted_text_is_in_no_file_any_more(path: Path) -> None:
             assert private.encode() not in await file.read_bytes(), file.name
 
 
+async def test_what_a_killed_server_deleted_is_in_no_file_of_the_next(
+    path: Path,
+) -> None:
+    private = "a rather private sentence"
+    store = await open_file(path)
+    entries = [text_entry("delta", seq, 1, private) for seq in range(1, 2001)]
+    await store.commit([appending(entries)], NOW)
+    store._checkpointing = True  # it is killed before it gets to that
+    await store.commit([Write(key=KEY, delete=True)], NOW)
+    left = path.parent / "left"
+    await anyio.to_thread.run_sync(shutil.copytree, path.parent, left)
+    await crash(store)
+    assert private.encode() in await anyio.Path(f"{left}/s.db-wal").read_bytes()
+
+    async with opened(left / path.name):
+        async for file in anyio.Path(left).iterdir():
+            assert private.encode() not in await file.read_bytes(), file.name
+
+
 async def test_a_checkpoint_that_fails_is_logged_and_harms_no_commit(
     path: Path,
 ) -> None:
@@ -263,9 +283,9 @@ async def test_the_write_ahead_log_does_not_grow_for_ever(
         modes.append(mode)
         return move(store, connection, mode)
 
-    monkeypatch.setattr(SqliteStore, "_move", counted)
     big = [text_entry("delta", seq, 1, "x" * 120_000) for seq in range(1, 1001)]
     async with opened(path) as store:
+        monkeypatch.setattr(SqliteStore, "_move", counted)
         for first in range(0, 600, 4):
             await store.commit([at_rest(big[first : first + 4])], NOW)
             await checkpoints(store)

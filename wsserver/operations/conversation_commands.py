@@ -2,7 +2,6 @@
 
 import os
 import sys
-import time
 from collections.abc import Callable
 from functools import wraps
 from typing import Annotated, Any
@@ -110,8 +109,6 @@ def _delete(
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
 ) -> None:
     """Delete conversations for good, while no server runs."""
-    import anyio
-
     from wsserver.operations.conversations import (
         check_not_served,
         delete,
@@ -124,7 +121,7 @@ def _delete(
         keys = [archive.find(name).key for name in conversations]
     if not yes:
         _confirm(f"Delete {', '.join(keys)} for good?")
-    anyio.run(delete, settings, keys, time.time())  # noqa: TID251 - nothing pure here
+    delete(settings, keys)
     typer.echo(f"deleted {', '.join(keys)}")
 
 

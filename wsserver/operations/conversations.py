@@ -1,15 +1,14 @@
 """Looking into the sqlite store, and changing it while no server runs."""
 
 import sqlite3
-from collections.abc import Generator, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import anyio.to_thread
 import orjson
 
-from wsserver.log.store import StoreError, Write
+from wsserver.log.store import StoreError
 from wsserver.settings import Settings
 from wsserver.store_file import store_file
 from wsserver.stores.open import check_platform
@@ -86,28 +85,22 @@ def check_not_served(settings: Settings) -> None:
         )
 
 
-async def delete(settings: Settings, keys: Iterable[str], now: float) -> None:
+def delete(settings: Settings, keys: Sequence[str]) -> None:
     """Removes conversations: their events, their receipts, and every trace in the file.
 
     Args:
         settings: Name the store.
         keys: `SPACE/ID`; those that are not kept make no difference.
-        now: Seconds since the epoch.
 
     Raises:
         StoreError: A server has the store open, or it can't be written.
     """
-    path = store_path(settings)
-    from wsserver.stores.sqlite import SqliteStore
-    from wsserver.stores.sqlite_file import boot_id
+    from wsserver.stores.sql import statement
 
-    store = await anyio.to_thread.run_sync(
-        lambda: SqliteStore(path, durability=settings.durability, boot=boot_id())
-    )
-    try:
-        await store.commit([Write(key=key, delete=True) for key in keys], now)
-    finally:
-        await store.close()
+    with _opened_alone(settings) as connection:
+        connection.execute(statement("delete"), {"keys": orjson.dumps(keys).decode()})
+        # Where SQLite moved a row to another page, the old one may still have it.
+        connection.execute("VACUUM")
 
 
 def renew_epochs(settings: Settings) -> int:
@@ -123,20 +116,29 @@ def renew_epochs(settings: Settings) -> int:
         StoreError: There is no such store, a server has it open, or it can't be
             written.
     """
+    from wsserver.stores.sql import statement
+
+    with _opened_alone(settings) as connection:
+        return connection.execute(statement("renew_epochs")).rowcount
+
+
+@contextmanager
+def _opened_alone(settings: Settings) -> Generator[sqlite3.Connection]:
+    """Opens a store that is there, as a server does; all that it has is in rows.
+
+    Raises:
+        StoreError: There is none, a server has it open, or it can't be written.
+    """
     with opened_archive(settings):
         pass  # there is one, and it is ours
-    from wsserver.stores.sql import statement
     from wsserver.stores.sqlite_file import SqliteFile, explained
     from wsserver.stores.sqlite_recovery import recover
 
     file = SqliteFile(store_path(settings))
     try:
-        connection = file.connect("power")
-        try:
+        with closing(file.connect("power")) as connection:
             recover(connection, file.path)
-            return connection.execute(statement("renew_epochs")).rowcount
-        finally:
-            connection.close()
+            yield connection
     except (sqlite3.Error, OSError) as error:
         raise explained(error, file.path) from error
     finally:

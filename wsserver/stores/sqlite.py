@@ -80,7 +80,6 @@ class SqliteStore:
         self._file = SqliteFile(path)
         self._closed = False
         self._pages = 0  # written since the last checkpoint
-        self._wipe = False  # deleted text is still in the write-ahead log
         self._checkpointing = False
         self._moving = False
         self._stuck = False  # a move has failed, so another waits for a commit
@@ -102,6 +101,8 @@ class SqliteStore:
             except (sqlite3.Error, OSError) as error:
                 raise explained(error, self._file.path) from error
             opening.pop_all()
+        # Deleted text is still in the write-ahead log, perhaps since a kill.
+        self._wipe = not self._move(self._writing, "TRUNCATE")
         self._power = durability == "power"
         self._at_once = not self._power  # else text waits for the medium, in commits
         if self.epochs_renewed:

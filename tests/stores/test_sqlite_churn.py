@@ -1,0 +1,31 @@
+"""Killed at any line while all sorts of things happen: nothing is lost or comes back."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+LIVES = 60
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_what_was_stored_stays_and_what_was_dropped_does_not_come_back(
+    tmp_path: Path, seed: int
+) -> None:
+    ran = subprocess.run(  # noqa: S603 - our own module
+        [
+            sys.executable,
+            "-m",
+            "tests.stores.churning",
+            str(tmp_path),
+            str(seed),
+            str(LIVES),
+        ],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stderr
+    assert int(ran.stdout) > 300, "steps of which none was cut off"
