@@ -14,6 +14,7 @@ from tests.fakes.scripted import Step, says
 from tests.turns.talk import asks, call, settled, talking, until
 from wsserver.engine.model import Failure, Finished, Text
 from wsserver.log.entry import Entry
+from wsserver.turns.admission import MOST_WITHDRAWN
 from wsserver.turns.errors import CommandError
 from wsserver.turns.services import ConversationLimits
 
@@ -265,6 +266,22 @@ async def test_withdrawn_messages_take_no_place_in_the_queue() -> None:
         with pytest.raises(CommandError):
             talk.send()
         assert talk.send(policy="interrupt").outcome == "queued", "it makes place"
+        with pytest.raises(CommandError) as refused:
+            talk.send(policy="interrupt")
+        assert refused.value.body.code == "queue_full", "it would end no other turn"
+
+
+async def test_withdrawn_messages_do_not_wait_without_end() -> None:
+    async with talking(SLOW) as talk:
+        talk.send()
+        for number in range(MOST_WITHDRAWN):
+            talk.send(id=f"w{number}")
+            talk.interrupt(send=f"w{number}")
+        with pytest.raises(CommandError) as refused:
+            talk.send()
+        assert refused.value.body.code == "queue_full"
+        await talk.done()
+        assert talk.send().outcome == "started"
 
 
 async def test_turns_of_a_principal_are_limited_over_all_its_conversations() -> None:

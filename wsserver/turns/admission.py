@@ -16,6 +16,10 @@ from wsserver.turns.services import Services
 _MOST_NAMES = 12
 """So many models are named to whoever asks for one that is not there."""
 
+MOST_WITHDRAWN = 256
+"""Messages that were taken back have no place in the queue, but are in it: each commit
+writes them until their turns have come."""
+
 _encode = msgspec.json.Encoder().encode
 
 
@@ -121,7 +125,12 @@ def check_queue(
     Raises:
         CommandError: `busy`, `queue_full` or `too_many_turns`.
     """
-    waits = sum(not waiting.withdrawn for waiting in state.queue)
+    queue = [waiting for waiting in state.queue if not waiting.withdrawn]
+    waits, withdrawn = len(queue), len(state.queue) - len(queue)
+    # What ends the running turn makes place for itself; a second such message ends none.
+    ends_turn = state.running and not any(waiting.first for waiting in queue)
+    makes_place = policy == "interrupt" and ends_turn
+    full = waits >= services.limits.queued and not makes_place
     if not state.running and not waits:
         active = services.active.get(space, 0)
         if active >= services.limits.active_turns:
@@ -133,11 +142,11 @@ def check_queue(
             )
     elif policy == "reject":
         raise refusal("busy", "A turn is running and the policy is `reject`.")
-    elif waits >= services.limits.queued and policy != "interrupt":
+    elif full or withdrawn >= MOST_WITHDRAWN:
         raise refusal(
             "queue_full",
-            f"{waits} messages are waiting, which is the limit; wait for the end of a"
-            " turn and send this again under the same id.",
+            f"{len(state.queue)} messages are waiting, which is the limit; wait for the"
+            " end of a turn and send this again under the same id.",
             retry_after_ms=1000,
         )
 
