@@ -4,6 +4,7 @@ These values change while events come in. Two of them are equal when they show
 the same, whichever frames that came in.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -147,6 +148,17 @@ class TurnView:
     def text(self) -> str:
         """The answer, as far as it came and is kept."""
         return str(self._answer)
+
+    def parts(self) -> Iterator[str | CallView]:
+        """Yields the answer's text with the calls where they were made."""
+        text, begin = self.text, 0
+        for call in self.calls.values():
+            if begin < call.position:
+                yield text[begin : call.position]
+            yield call
+            begin = call.position
+        if begin < len(text):
+            yield text[begin:]
 
     @property
     def reasoning(self) -> str:

@@ -4,9 +4,11 @@ Shows and reads nothing; `client_demo.terminal.program` does.
 """
 
 from collections.abc import Sequence
+from contextlib import suppress
 
 from client_demo.chat import Chat
 from client_demo.client import Client
+from client_demo.errors import ConversationNotFoundError
 from client_demo.terminal.memory import ChatMemory, Remembered
 from client_demo.tools import ClientTool
 from protocol.content import Config, Content, TextPart, Tool
@@ -17,6 +19,10 @@ _TITLE_CHARACTERS = 60
 
 class DeskError(Exception):
     """A command can't be obeyed; the message says why."""
+
+
+class GoneError(DeskError):
+    """The server no longer has a conversation that is remembered, or was until now."""
 
 
 class Desk:
@@ -81,23 +87,33 @@ class Desk:
             another one now.
 
         Raises:
-            ClientError: The server refused; the former one stays open.
+            GoneError: It was there when it was left; it is remembered no more. The
+                former one stays open, as with the other errors.
+            ClientError: The server refused.
         """
         former = self._chat
         if former is not None and former.conversation == conversation:
             return True
-        chat = await self._client.open(
-            conversation,
-            model=model,
-            tools=[*self._tools.values()],
-            reconfigure=False,
-        )
+        left = self._remembered(conversation)
+        try:
+            chat = await self._client.open(
+                conversation,
+                model=model,
+                tools=[*self._tools.values()],
+                create=left is None,
+                reconfigure=False,
+            )
+        except ConversationNotFoundError as error:
+            if left is None:
+                raise
+            await self._memory.forget(left.conversation)
+            name = left.title or left.conversation
+            raise GoneError(f"{name}: {error.message}") from error
         self._chat = chat
         if former is not None:
             await former.close()
         if model is not None and chat.view.config.model != model:
             await chat.configure(Config(model=model))
-        left = self._remembered(chat.conversation)
         now = self._state()
         await self._memory.put(now)
         return left is None or left.epoch in (None, now.epoch)
@@ -151,13 +167,15 @@ class Desk:
         return None if left_out is None else left_out.content
 
     async def delete(self) -> None:
-        """Deletes the conversation at the server and goes to the one before it."""
+        """Deletes the conversation at the server; goes to the newest that is left."""
         gone = self.chat
         await gone.delete()
         self._chat = None
         await self._memory.forget(gone.conversation)
-        newest = self._memory.newest
-        await self.open(None if newest is None else newest.conversation)
+        while self._chat is None:
+            newest = self._memory.newest
+            with suppress(GoneError):
+                await self.open(None if newest is None else newest.conversation)
 
     def tools(self) -> list[tuple[Tool, str]]:
         """Returns all tools, each with `on`, `off`, or `elsewhere`."""
@@ -187,7 +205,7 @@ class Desk:
             offered.append(self._tools[name].declaration)
         await self.chat.configure(Config(tools=offered))
 
-    def _remembered(self, conversation: str) -> Remembered | None:
+    def _remembered(self, conversation: str | None) -> Remembered | None:
         for one in self._memory.conversations:
             if one.conversation == conversation:
                 return one

@@ -28,7 +28,7 @@ from client_demo.session import Notice
 from client_demo.tasks import task_group
 from client_demo.terminal import slash_commands
 from client_demo.terminal.command_runner import CommandRunner
-from client_demo.terminal.desk import Desk, DeskError
+from client_demo.terminal.desk import Desk, DeskError, GoneError
 from client_demo.terminal.line_source import (
     EditedLines,
     LineCancelled,
@@ -157,7 +157,12 @@ class Terminal:
     async def _open(self, desk: Desk, wanted: Wanted, memory: ChatMemory) -> None:
         newest = None if wanted.new else memory.newest
         name = wanted.conversation or (newest and newest.conversation)
-        if not await desk.open(name, model=wanted.model):
+        try:
+            is_as_left = await desk.open(name, model=wanted.model)
+        except GoneError as gone:
+            self._screen.warn(f"{gone}\nA new one begins:")
+            is_as_left = await desk.open(wanted.conversation, model=wanted.model)
+        if not is_as_left:
             self._screen.warn(LOG_IS_ANOTHER)
         self._show_history(desk)
 

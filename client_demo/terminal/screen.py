@@ -71,12 +71,11 @@ class Screen:
 
     def _recall_turn(self, turn: TurnView) -> None:
         """Shows a turn that has ended, its calls where they were made."""
-        begin = 0
-        for call in turn.calls.values():
-            self._markdown(turn.text[begin : call.position])
-            self.say(f"called {call.name} {call.arguments or ''}: {call.status}")
-            begin = call.position
-        self._markdown(turn.text[begin:])
+        for part in turn.parts():
+            if isinstance(part, str):
+                self._markdown(part)
+            else:
+                self.say(f"called {part.name} {part.arguments or ''}: {part.status}")
         if turn.status != "completed":
             self.say(f"{turn.status} ({turn.reason})")
 

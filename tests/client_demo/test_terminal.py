@@ -74,6 +74,91 @@ async def test_what_was_deleted_elsewhere_is_said(
     assert await both(keys.run(server.url, conversation="c"), serve) == 0
 
 
+async def test_what_was_deleted_since_the_last_time_is_said_and_a_new_one_begun(
+    server: Double, tmp_path: Path
+) -> None:
+    first = Keys(tmp_path)
+
+    async def answer_once() -> None:
+        await first.until(">")
+        first.type("Of old")
+        await server.answer("c", "Yes.")
+        await first.until("first token")
+        first.type("/new")
+        await server.peer.reply(await server.peer.command("close"), "closed")
+        await first.until("conversation c-")
+        first.end()
+
+    assert await both(first.run(server.url, conversation="c"), answer_once) == 0
+    (newer,) = set(server.logs) - {"c"}
+    server.logs.clear()
+    again = Keys(tmp_path)
+
+    async def look() -> None:
+        await again.until_new(f"{newer}: The server no longer has this conversation")
+        await again.until_new("conversation c-")
+        again.type("/list")
+        await again.until_new("Of old")
+        again.type("/switch c")
+        await again.until_new("Of old: The server no longer has this conversation")
+        again.type("/list")
+        again.type("/where")
+        await again.until_new("number 0")
+        again.end()
+
+    assert await both(again.run(server.url), look) == 0
+    assert "Of old" not in again.shown.partition("Of old: ")[2], "it is listed no more"
+    assert not {"c", newer} & set(server.logs)
+    assert len(server.logs) == 1
+
+
+async def test_a_log_that_began_anew_is_said(server: Double, tmp_path: Path) -> None:
+    for server.epoch, says in (("e1", "conversation c"), ("e2", "not the one from")):
+        keys = Keys(tmp_path)
+
+        async def leave(keys: Keys = keys, says: str = says) -> None:
+            await keys.until(says)
+            keys.end()
+
+        assert await both(keys.run(server.url, conversation="c"), leave) == 0
+
+
+async def test_a_name_that_is_asked_for_is_begun_again(
+    server: Double, tmp_path: Path
+) -> None:
+    for says in ("conversation c", "A new one begins:"):
+        keys = Keys(tmp_path)
+
+        async def leave(keys: Keys = keys, says: str = says) -> None:
+            await keys.until(says)
+            keys.end()
+
+        assert await both(keys.run(server.url, conversation="c"), leave) == 0
+        assert set(server.logs) == {"c"}
+        server.logs.clear()
+
+
+async def test_after_a_delete_the_newest_that_is_there_is_shown(
+    server: Double, tmp_path: Path
+) -> None:
+    keys = Keys(tmp_path)
+
+    async def serve() -> None:
+        await keys.until_new("conversation a")
+        for name in ("b", "d"):
+            keys.type(f"/switch {name}")
+            await server.peer.reply(await server.peer.command("close"), "closed")
+            await keys.until_new(f"conversation {name}")
+        del server.logs["b"]
+        keys.type("/delete")
+        await server.peer.reply(await server.peer.command("delete"), "deleted")
+        await keys.until_new("conversation a")
+        keys.end()
+
+    assert await both(keys.run(server.url, conversation="a"), serve) == 0
+    assert "b" not in server.logs
+
+
 async def test_ctrl_c_stops_the_answer_and_then_leaves(
     server: Double, tmp_path: Path
 ) -> None:

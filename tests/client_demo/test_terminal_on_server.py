@@ -168,7 +168,7 @@ async def test_a_server_that_forgot_is_noticed(tmp_path: Path) -> None:
         "--store", "memory", folder=server_folder, port=port
     ) as second:
         shown = await session(second, tmp_path, (">", "/quit"))
-    assert "not the one from last time" in shown
+    assert "hi: The server no longer has this conversation" in shown
 
 
 @pytest.mark.timeout(60)

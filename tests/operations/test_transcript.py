@@ -81,6 +81,22 @@ def test_all_channels_are_shown() -> None:
     ]  # fmt: skip
 
 
+def test_a_call_stands_where_it_was_made() -> None:
+    def call(name: str) -> dict[str, Any]:
+        return {"type": "tool_delta", "turn": 1, "call": name, "name": name, "text": ""}
+
+    assert shown(
+        start(1), delta(1, "I look."), call("a"), call("b"), delta(1, "And then:"),
+        call("c"),
+    )[1:] == [
+        "    I look.", "    a(…) -> streaming", "    b(…) -> streaming",
+        "    And then:", "    c(…) -> streaming",
+    ]  # fmt: skip
+    assert shown(start(1), call("a"), delta(1, "Done."))[1:] == [
+        "    a(…) -> streaming", "    Done."
+    ]  # fmt: skip
+
+
 def test_an_end_that_was_not_whole_is_told() -> None:
     assert shown(start(1), done(1, "interrupted", "", "by_client"))[0] == (
         "[1] m1, interrupted (by_client) in 1.5 s"

@@ -75,10 +75,8 @@ def _turn(turn: TurnView) -> Iterator[str]:
     yield f"[{turn.turn}] {turn.model or 'a turn whose beginning is gone'}, {_end(turn)}"
     if turn.reasoning:
         yield _block(f"(thinks) {turn.reasoning}")
-    for call in turn.calls.values():
-        yield _block(_call(call))
-    if turn.text:
-        yield _block(turn.text)
+    for part in turn.parts():
+        yield _block(part if isinstance(part, str) else _call(part))
     if turn.refusal:
         yield _block(f"(refuses) {turn.refusal}")
     if turn.error is not None:
