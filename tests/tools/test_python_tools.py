@@ -240,6 +240,21 @@ async def test_tools_that_hang_take_no_more_than_their_places(
     assert tools._threads.busy <= 2
 
 
+async def test_a_thread_that_can_not_be_had_takes_no_place(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def no_more(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    tools = PythonTools({"where": PythonTool("where", samples.where)})
+    with monkeypatch.context() as none_left:
+        none_left.setattr(threading.Thread, "start", no_more)
+        with pytest.raises(RuntimeError):
+            await tools.run("where", {}, context())
+    assert tools._threads.busy == 0
+    assert await tools.run("where", {}, context()) == "tool"
+
+
 async def test_a_tool_can_be_cancelled() -> None:
     for function in (samples.slow, samples.stuck):
         samples.RELEASE.clear()

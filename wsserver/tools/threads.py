@@ -34,6 +34,10 @@ class Threads:
         """Runs a function in a thread, once there is a place; returns what it does.
 
         When this is cancelled the function goes on, and nobody gets its result.
+
+        Raises:
+            RuntimeError: The system gives no thread.
+            BaseException: What the function raises.
         """
         done = anyio.Event()
         place = object()
@@ -55,7 +59,11 @@ class Threads:
                 anyio.from_thread.run_sync(end, token=loop)
 
         await self._places.acquire_on_behalf_of(place)
-        threading.Thread(target=work, daemon=True, name="tool").start()
+        try:
+            threading.Thread(target=work, daemon=True, name="tool").start()
+        except RuntimeError:  # the system gives no more threads
+            self._places.release_on_behalf_of(place)
+            raise
         await done.wait()
         if failure:
             raise failure.pop()
