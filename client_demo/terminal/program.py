@@ -49,6 +49,7 @@ from protocol.control import Goaway, Waiting
 MEMORY_FILE = "chat.json"
 _HISTORY_FILE = "chat_history"
 _MOST_RECALLED = 20
+RESTARTS = "the server restarts; the connection is made again by itself"
 HOW_TO_LEAVE = "Ctrl-D or /quit leaves"
 
 
@@ -134,7 +135,7 @@ class Terminal:
                     f"connection lost; next attempt in {notice.retry_in_seconds:.1f} s"
                 )
             case Goaway():
-                self._screen.say(f"the server goes away: {notice.reason}")
+                self._screen.say(RESTARTS)
             case Lost():
                 self._screen.say(f"{notice.error.message} /new begins another one")
             case Waiting():

@@ -1,7 +1,7 @@
 // The types of `client.js`. Frames and their members are in `protocol.d.ts`, which is
 // generated from the protocol.
 
-import type { Config, DoneEvent, ErrorBody, ErrorFrame, Interrupt, Reply, Send, ToolRequest, Waiting, Welcome } from "./protocol.d.ts";
+import type { Config, DoneEvent, ErrorBody, ErrorFrame, Goaway, Interrupt, Reply, Send, ToolRequest, Waiting, Welcome } from "./protocol.d.ts";
 import { Fold, type Turn } from "./fold.js";
 
 export { Fold };
@@ -45,6 +45,8 @@ export interface Status {
   retryAt: number | null;
   /** The last fault that belongs to no command. */
   error: ErrorFrame | null;
+  /** The server is about to stop, or has, as it said; null from the next welcome on. */
+  goaway: Goaway | null;
   /** Of the last ping. */
   rttMs: number | null;
 }

@@ -92,7 +92,8 @@ export class ChatClient {
   /**
    * `state`: `connecting`, `online`, `waiting` (until `retryAt` on the clock) or
    * `stopped`; `code` of the last close; `error`: the last fault that belongs to no
-   * command; `rttMs` of the last ping.
+   * command; `goaway`: what a server said that is about to stop, until the next one welcomes; `rttMs` of the
+   * last ping.
    */
   get status() {
     return this.#engine.status;

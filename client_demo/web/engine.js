@@ -41,7 +41,7 @@ export class Engine {
     /** @type {Map<string, Conversation>} */
     this.conversations = new Map();
     this.welcome = null;
-    this.status = { state: "stopped", code: null, retryAt: null, error: null, rttMs: null };
+    this.status = { state: "stopped", code: null, retryAt: null, error: null, goaway: null, rttMs: null };
   }
 
   get link() {
@@ -196,7 +196,7 @@ export class Engine {
         break;
       case "welcome":
         this.welcome = notice.frame;
-        this.#setStatus({ error: null, rttMs: null });
+        this.#setStatus({ error: null, goaway: null, rttMs: null });
         this.#link.welcomed(notice.frame.heartbeat_ms);
         break;
       case "opened":
@@ -230,6 +230,7 @@ export class Engine {
         break;
       case "goaway":
         this.#link.goingAway(notice.frame.reconnect_after_ms);
+        this.#setStatus({ goaway: notice.frame });
         break;
       case "auth_expiring":
         this.#on.expiring(notice.frame.in_ms);

@@ -206,7 +206,7 @@ async def test_chat_shows_what_happens(server: Double, tmp_path: Path) -> None:
         await server.peer.send(
             type="goaway", deadline_ms=1, reconnect_after_ms=0, reason="restart"
         )
-        await keys.until("the server goes away: restart")
+        await keys.until("the server restarts; the connection is made again by itself")
         await server.peer.close(4601)
         await server.connection(2)
         await keys.until("connected again")

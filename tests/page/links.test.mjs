@@ -41,6 +41,19 @@ test("a goaway's wait is the least after the close, with jitter on top", () => {
   assert.equal(network.sockets.length, 2);
 });
 
+test("a goaway is known until the next server welcomes", () => {
+  const { client, socket, clock, network } = online();
+  assert.equal(client.status.goaway, null);
+  const goaway = { type: "goaway", deadline_ms: 10_000, reconnect_after_ms: 5_000, reason: "restart" };
+  socket.deliver(goaway);
+  assert.deepEqual([client.status.state, client.status.goaway], ["online", goaway]);
+  socket.cut(1012);
+  assert.deepEqual([client.status.state, client.status.goaway], ["waiting", goaway]);
+  clock.pass(6_000);
+  greet({ network });
+  assert.deepEqual([client.status.state, client.status.goaway], ["online", null]);
+});
+
 test("waits double to a cap, and start over only after a stable time", () => {
   const { client, clock, network } = setUp();
   client.start();

@@ -11,6 +11,8 @@ from tests.page.test_chat_in_browser import QUICK_ANSWER, ask, complete, visit
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(60)]
 
+RESTART = 1012
+
 
 def test_a_reload_tells_no_old_answer_as_news(page: Page, address: str) -> None:
     visit(page, address, QUICK_ANSWER)
@@ -119,6 +121,26 @@ def test_where_a_version_was_deleted_in_another_browser_its_origin_is_shown(
     expect(page.locator("#title")).to_have_text("Origin")
     assert all(each["conversation"] != "version" for each in server.received)
     assert "origin" in page.url
+
+
+@pytest.mark.parametrize("width", [360, 1100])
+def test_a_restart_of_the_server_is_told_until_it_is_back(
+    page: Page, server: ScriptedServer, width: int
+) -> None:
+    page.set_viewport_size({"width": width, "height": 640})
+    bar = page.locator("#bar")
+    expect(bar).to_be_hidden()
+    goaway = {"deadline_ms": 9_000, "reconnect_after_ms": 300, "reason": "restart"}
+    server.say({"type": "goaway"} | goaway)
+    said = "The server restarts. This page reconnects by itself."
+    expect(bar).to_have_text(said)
+    expect(bar).to_be_visible()
+    expect(page.locator("#announcer")).to_have_text(said)
+    server.sockets[-1].close(code=RESTART)
+    expect(bar).to_contain_text("The server restarts · again in")
+    expect(page.locator("#connection")).to_have_attribute("data-state", "online")
+    expect(bar).to_be_hidden()
+    expect(page.locator("#announcer")).to_have_text("Connected.")
 
 
 def test_escape_closes_the_drawer_and_stops_nothing(

@@ -4,12 +4,13 @@ import { byId, setText } from "./dom.js";
 import { duration, stopped } from "./words.js";
 
 const OFFLINE_MS = 1_500;
+const RESTARTS = "The server restarts. This page reconnects by itself.";
 
 export class ConnectionPanel {
   #client;
   #dot = byId("connection");
   #text = byId("connection-text");
-  /** The same text for a screen so narrow that the panel is in a drawer. */
+  /** The same text: of a restart, and for a screen so narrow that the panel is in a drawer. */
   #bar = byId("bar");
   #drop = byId("drop");
   #retry = byId("retry");
@@ -19,6 +20,7 @@ export class ConnectionPanel {
   #onAsk;
   #asks = false;
   #wasOnline = false;
+  #restarts = false;
 
   /**
    * @param {import("../client.js").ChatClient} client
@@ -49,7 +51,9 @@ export class ConnectionPanel {
     const { status } = this.#client;
     this.#dot.dataset.state = status.state;
     this.#drop.hidden = status.state !== "online";
-    this.#bar.hidden = status.state === "online";
+    const restarts = status.goaway !== null && status.state !== "stopped";
+    this.#bar.hidden = status.state === "online" && !restarts;
+    this.#bar.classList.toggle("restarts", restarts);
     this.#retry.hidden = status.state !== "waiting" && status.state !== "stopped";
     this.#token.hidden = !(status.code === 4401 || byId("token").value !== "");
     this.#ask(status.state === "stopped" && status.code === 4401);
@@ -73,15 +77,17 @@ export class ConnectionPanel {
   }
 
   #words() {
-    const { state, code, retryAt, error, rttMs } = this.#client.status;
+    const { state, code, retryAt, error, goaway, rttMs } = this.#client.status;
     switch (state) {
       case "online":
+        if (goaway) return RESTARTS;
         return rttMs === null ? "Connected" : `Connected · ${duration(rttMs)}`;
       case "connecting":
         return "Connecting…";
       case "waiting": {
         const ms = Math.max(0, retryAt - performance.now());
-        return `${navigator.onLine ? "Connection lost" : "Offline"} · again in ${(ms / 1_000).toFixed(1)} s`;
+        const why = goaway ? "The server restarts" : navigator.onLine ? "Connection lost" : "Offline";
+        return `${why} · again in ${(ms / 1_000).toFixed(1)} s`;
       }
       default:
         return stopped(code, error);
@@ -98,11 +104,13 @@ export class ConnectionPanel {
     }
   }
 
-  #tell({ state }) {
+  #tell({ state, goaway }) {
     if (state === "online" && !this.#wasOnline) this.#announce("Connected.");
-    if (state === "waiting" && this.#wasOnline) this.#announce("Connection lost. Reconnecting.");
+    if (goaway && !this.#restarts) this.#announce(RESTARTS);
+    else if (state === "waiting" && this.#wasOnline) this.#announce("Connection lost. Reconnecting.");
     if (state === "stopped") this.#announce(this.#words());
     if (state !== "connecting") this.#wasOnline = state === "online";
+    this.#restarts = goaway !== null;
   }
 
   #connectNow() {
