@@ -47,5 +47,5 @@ async def test_what_waits_keeps_to_the_limit_of_turns_that_run() -> None:
         assert (short.running, len(short.state.queue)) == (0, 1)
         await done(long)
         await done(short)
-        assert r.services.active == {}
+        assert r.services.running.total == 0
         assert len(provider.requests) == 3

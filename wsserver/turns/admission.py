@@ -132,7 +132,7 @@ def check_queue(
     makes_place = policy == "interrupt" and ends_turn
     full = waits >= services.limits.queued and not makes_place
     if not state.running and not waits:
-        active = services.active.get(space, 0)
+        active = services.running.of(space)
         if active >= services.limits.active_turns:
             raise refusal(
                 "too_many_turns",

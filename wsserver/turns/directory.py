@@ -208,15 +208,15 @@ class Directory:
         """
         self._services.draining = True
         with anyio.move_on_after(seconds):
-            await self._quiet()
+            await self._services.running.until_none()
         for conversation in self.in_memory():
             conversation.shut_down()
         with anyio.move_on_after(STOP_SECONDS):
-            await self._quiet()
+            await self._services.running.until_none()
 
     def statistics(self) -> tuple[int, int]:
         """Returns how many conversations are in memory and how many turns run."""
-        return len(self._loaded), sum(self._services.active.values())
+        return len(self._loaded), self._services.running.total
 
     def in_memory(self) -> list[Conversation]:
         """Returns the conversations that are in memory now."""
@@ -245,11 +245,6 @@ class Directory:
             yield
         finally:
             self._loading.pop(key).set()
-
-    async def _quiet(self) -> None:
-        while self._services.active:
-            self._services.quiet = anyio.Event()
-            await self._services.quiet.wait()
 
     def _settled(self, written: ConversationLog) -> None:
         self._drop_unused(written.key)

@@ -95,17 +95,10 @@ class Schedule:
     def _has_to_wait(self) -> bool:
         """Waits for another turn's end when the space has its limit running."""
         services = self._services
-        if services.active.get(self._space, 0) < services.limits.active_turns:
+        if services.running.of(self._space) < services.limits.active_turns:
             return False
-        waiting = services.full.setdefault(self._space, [])
-        if self.start_next not in waiting:
-            waiting.append(self.start_next)
+        services.running.wait(self._space, self.start_next)
         return True
-
-    def _next_of_space(self) -> None:
-        """Lets conversations of the space go on that wait for a turn to end."""
-        for start_next in self._services.full.pop(self._space, ()):
-            start_next()
 
     def _start(
         self, waiting: Waiting, model: str, target: Target, connection: str | None
@@ -127,17 +120,13 @@ class Schedule:
         self._state.running = self._state.last_turn = turn.turn
         self._state.asked_tokens = 0
         self._log.keep_from(previous or turn.turn)
-        services.active[self._space] = services.active.get(self._space, 0) + 1
+        services.running.began(self._space)
         services.tasks.start_soon(turn.run, name=f"turn {turn.turn}")
 
     def _turn_ended(self) -> None:
         """The turn's `done` is in the log: the conversation is free."""
-        active = self._services.active
-        active[self._space] -= 1
-        if not active[self._space]:
-            del active[self._space]
-        if not active:
-            self._services.quiet.set()
+        running = self._services.running
+        running.ended(self._space)
         self.last, self.turn = self.turn, None
         waiting = {message.seq for message in self._state.queue}
         for joined in self._senders.keys() - waiting:
@@ -145,6 +134,6 @@ class Schedule:
         self._state.running = self._state.asked_tokens = 0
         self._log.compact_soon()
         self.start_next()
-        self._next_of_space()
+        running.let_begin(self._space)
         if self.turn is None:
             self._on_ended()

@@ -3,10 +3,8 @@
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
-import anyio
-import msgspec
 from anyio.abc import TaskGroup
-from msgspec import Struct, structs
+from msgspec import Struct, field, structs
 
 from protocol.events import DoneEvent, UsageEvent
 from wsserver.engine.limits import TurnLimits
@@ -14,6 +12,7 @@ from wsserver.turns.alarms import Alarms
 from wsserver.turns.clock import Clock
 from wsserver.turns.provider import Provider
 from wsserver.turns.server_tools import NoServerTools, ServerTools
+from wsserver.turns.turn_counts import TurnCounts
 
 
 class Target(Struct, frozen=True, kw_only=True):
@@ -122,9 +121,7 @@ class Services(Struct, kw_only=True):
         draining: Whether new turns are refused because the server stops.
         failing: Returns whether the store can't be written at the moment.
         server_tools: What the server runs itself.
-        active: Running turns by space.
-        quiet: Set when no turn is running any more.
-        full: By space: what to call when one of its turns has ended, in order.
+        running: Counts the turns that run.
     """
 
     models: Models
@@ -136,6 +133,4 @@ class Services(Struct, kw_only=True):
     failing: Callable[[], bool]
     server_tools: ServerTools = NoServerTools()
     draining: bool = False
-    active: dict[str, int] = {}
-    quiet: anyio.Event = msgspec.field(default_factory=anyio.Event)
-    full: dict[str, list[Callable[[], None]]] = {}
+    running: TurnCounts = field(default_factory=TurnCounts)
