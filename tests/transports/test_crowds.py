@@ -11,8 +11,8 @@ import pytest
 from msgspec.structs import replace
 from structlog.testing import capture_logs
 
-from wsserver.transports import backlog, turned_away
-from wsserver.transports.backlog import Backlog
+from wsserver.transports import accept_queues, turned_away
+from wsserver.transports.accept_queues import AcceptQueues
 from wsserver.transports.turned_away import TurnedAway
 
 MOST, SPARE = 2, 3
@@ -105,17 +105,17 @@ async def test_a_crowd_takes_one_line_a_second(monkeypatch: pytest.MonkeyPatch) 
 def test_no_more_may_wait_than_there_are_files_for(
     room: int, open_connections: int, size: int
 ) -> None:
-    queues = Backlog(room)
+    queues = AcceptQueues(room)
     queues.fit(open_connections)
     assert queues.size == size
 
 
 def test_the_systems_queue_is_made_to_fit() -> None:
-    queues = Backlog(40)
+    queues = AcceptQueues(40)
     with socket.create_server(("127.0.0.1", 0), backlog=queues.size) as listening:
         queues.watch([listening])
         queues.fit(35)
-        assert queues.size == backlog.FEWEST
+        assert queues.size == accept_queues.FEWEST
         clients = [socket.socket() for _ in range(30)]
         try:
             for client in clients:
@@ -123,7 +123,7 @@ def test_the_systems_queue_is_made_to_fit() -> None:
                 client.connect_ex(listening.getsockname())
             _, connected, _ = select.select([], clients, [], 0.2)
             # The kernel takes one more than it was told.
-            assert backlog.FEWEST <= len(connected) <= backlog.FEWEST + 2
+            assert accept_queues.FEWEST <= len(connected) <= accept_queues.FEWEST + 2
         finally:
             for client in clients:
                 client.close()

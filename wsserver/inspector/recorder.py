@@ -9,6 +9,7 @@ from protocol.frame_error import FrameError
 from wsserver.inspector.records import (
     Act,
     Closed,
+    EndedBy,
     Fault,
     Header,
     Inbound,
@@ -77,10 +78,10 @@ class Recorder:
         except FrameError:  # nested deeper than can be written: nothing of ours
             self._add(way(n=n, at_ms=at_ms, connection=connection, bytes=size))
 
-    def closed(self, connection: str, by: str, code: int | None) -> None:
+    def closed(self, connection: str, by: EndedBy, code: int | None) -> None:
         """A connection has ended; see `Closed`."""
         n, at_ms = self._next()
-        self._add(Closed(n=n, at_ms=at_ms, connection=connection, by=by, code=code))  # pyright: ignore[reportArgumentType]
+        self._add(Closed(n=n, at_ms=at_ms, connection=connection, by=by, code=code))
 
     def act(
         self,

@@ -20,6 +20,9 @@ Fault = Literal["duplicated", "repeated", "lost"]
 second time, an event sent to the client a second time, an event not sent at all."""
 
 
+EndedBy = Literal["client", "server", "inspector"]
+
+
 class Header(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The first line.
 
@@ -87,7 +90,7 @@ class Closed(Line, frozen=True, kw_only=True, omit_defaults=True, tag="closed"):
     """
 
     connection: str
-    by: Literal["client", "server", "inspector"]
+    by: EndedBy
     code: int | None = None
 
 

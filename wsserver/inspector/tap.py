@@ -15,7 +15,7 @@ import anyio
 
 from wsserver.connections.transport import Transport, TransportClosed
 from wsserver.inspector.recorder import Recorder
-from wsserver.inspector.records import Inbound, Outbound, is_event
+from wsserver.inspector.records import EndedBy, Inbound, Outbound, is_event
 from wsserver.inspector.redact import members
 
 HELD_FRAMES = 64
@@ -51,7 +51,7 @@ class Tap:
         # What to do to the next frame that it can be done to.
         self._duplicate = False
         self._spoil: Literal["repeated", "lost"] | None = None
-        self._ended_by: str | None = None
+        self._ended_by: EndedBy | None = None
 
     # Transport
 
@@ -204,7 +204,7 @@ class Tap:
             self._recorder.frame(Outbound, self._connection, frame, fault)
         return out
 
-    def _ended(self, by: str, code: int | None) -> None:
+    def _ended(self, by: EndedBy, code: int | None) -> None:
         if self._ended_by is None:
             self._ended_by = by
             self._recorder.closed(self._connection, by, code)

@@ -18,8 +18,8 @@ from websockets.typing import Subprotocol
 
 from protocol.ids import SUBPROTOCOL
 from wsserver.connections.transport import Handshake, Transport
+from wsserver.transports.accept_queues import AcceptQueues
 from wsserver.transports.addresses import AddressCounts, Network, client_address
-from wsserver.transports.backlog import Backlog
 from wsserver.transports.handshake import Admission, RefusedError, read_handshake
 from wsserver.transports.http import (
     METRICS_PATH,
@@ -118,7 +118,7 @@ class Listener:
         self._handlers = handlers
         self._refusing = refusing
         self._turned_away = TurnedAway(turned_away)
-        self._backlog = Backlog(
+        self._accept_queues = AcceptQueues(
             endpoint.max_connections + 2 * endpoint.spare_connections
         )
         self._stricter = stricter
@@ -154,12 +154,12 @@ class Listener:
             write_limit=(HIGH_WATER_BYTES, LOW_WATER_BYTES),
             logger=logger,
             create_connection=cast("type[ServerConnection]", self._make()),
-            backlog=self._backlog.size,
+            backlog=self._accept_queues.size,
             ssl=endpoint.tls,
         )
         for listening in self._server.sockets:
             _limit_unsent(listening)
-        self._backlog.watch(self._server.sockets)
+        self._accept_queues.watch(self._server.sockets)
         return cast("int", self._server.sockets[0].getsockname()[1])
 
     async def stop(self) -> None:
@@ -167,7 +167,7 @@ class Listener:
         if self._server is None:
             return
         self._stopped = True
-        self._backlog.close()
+        self._accept_queues.close()
         self._server.close(close_connections=False)
         for connection in list(self._live):
             connection.abort()
@@ -193,11 +193,11 @@ class Listener:
             full = _come_back(HTTPStatus.SERVICE_UNAVAILABLE, _FULL)
             connection.transport.write(full.serialize())
             connection.transport.close()
-        self._backlog.fit(len(self._live))
+        self._accept_queues.fit(len(self._live))
 
     def _lost(self, connection: WebSocket) -> None:
         self._live.discard(connection)
-        self._backlog.fit(len(self._live))
+        self._accept_queues.fit(len(self._live))
         address = self._counted.pop(connection, None)
         if address is not None:
             self._addresses.leave(address)

@@ -40,7 +40,7 @@ class Stopped(Struct, frozen=True, kw_only=True):
     flush_through: int
 
 
-class Target(Protocol):
+class Interruptible(Protocol):
     """What an interrupt needs of its conversation."""
 
     log: ConversationLog
@@ -56,7 +56,7 @@ class Target(Protocol):
         ...
 
 
-def first_needed(target: Target, command: Interrupt, by: str) -> int | None:
+def first_needed(target: Interruptible, command: Interrupt, by: str) -> int | None:
     """Returns from which number on an interrupt needs the log; None if memory does.
 
     Turns before the last two are only in the store.
@@ -76,7 +76,7 @@ def first_needed(target: Target, command: Interrupt, by: str) -> int | None:
 
 
 def interrupt(
-    target: Target,
+    target: Interruptible,
     command: Interrupt,
     principal: Principal,
     viewer: Viewer | None,
@@ -158,7 +158,9 @@ def stop_turn(
     return Stopped(keep_through=through, flush_through=flush_through)
 
 
-def _withdraw(target: Target, send: str, by: str, pre_cancelled: PreCancelled) -> str:
+def _withdraw(
+    target: Interruptible, send: str, by: str, pre_cancelled: PreCancelled
+) -> str:
     waiting = _waiting(target.state, by, send)
     if waiting is not None:
         waiting.withdrawn = "by_client"
@@ -191,7 +193,7 @@ def _turn_of(entries: Sequence[Entry], by: str, send: str) -> int:
 
 
 def _too_late(
-    target: Target,
+    target: Interruptible,
     turn: int | None,
     command: Interrupt,
     principal: Principal,

@@ -16,7 +16,7 @@ _STEP_SHARE = 8
 """The queue is changed when it is wrong by an eighth: each change is a system call."""
 
 
-class Backlog:
+class AcceptQueues:
     """The queues of one listener's sockets."""
 
     def __init__(self, room: int) -> None:
