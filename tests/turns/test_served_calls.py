@@ -267,6 +267,20 @@ async def test_a_client_can_neither_answer_nor_prolong_a_servers_call() -> None:
         assert [r.status for r in await results(conversation)] == ["timeout"]
 
 
+@pytest.mark.parametrize("output", ["mine", "other"])
+async def test_nor_is_its_result_one_that_a_client_could_have_given(
+    output: str,
+) -> None:
+    provider = ScriptedProvider(calling("mine"), says("ok"))
+    async with rig(provider) as r:
+        tools = FakeTools(mine=gives("mine"))
+        conversation, viewer = await begun(r, tools, *named("mine"))
+        await done(conversation)
+        (settled,) = await results(conversation)
+        result = ToolResult(id="r", conversation="c", call=settled.call, output=output)
+        assert conversation.apply(result, ALICE, viewer).reply.outcome == "unknown"
+
+
 async def test_tools_of_client_and_server_in_one_batch() -> None:
     provider = ScriptedProvider(calling("theirs", "mine"), says("ok"))
     async with rig(provider) as r:

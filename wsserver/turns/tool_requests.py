@@ -80,13 +80,14 @@ class ToolRequests:
                 self.ask(call)
 
     def served(self, call: str) -> bool:
-        """Whether the server runs a call."""
+        """Whether the server runs a call, or has run it."""
         return call in self._asked and self._asked[call] is None
 
     def settled(self, call: str) -> float:
         """Forgets a call; returns how many seconds it was open."""
         self._served.settled(call)
-        self._asked.pop(call, None)
+        if not self.served(call):  # it stays the server's: no client's result is for it
+            self._asked.pop(call, None)
         now = self._clock.now()
         return now - self._since.pop(call, now)
 
