@@ -9,7 +9,7 @@ import logging
 import re
 import sys
 from collections.abc import Mapping, MutableMapping
-from typing import Any, Literal, TextIO
+from typing import Any, Literal, TextIO, cast
 
 import orjson
 import structlog
@@ -23,10 +23,12 @@ _SECRET_NAMES = frozenset(
     {"token", "api_key", "authorization", "password", "secret", "credentials"}
 )
 _SECRET_TEXT = re.compile(
-    r"(?P<before>\bbearer[ .]|\b(?:access_)?token=|\b(?-i:eyJ)|\bapi[_-]?key=|\bsk-)"
+    r"(?P<before>\bbearer[ .]|\b(?:access_)?token=|\b(?-i:eyJ)|\bsk-"
+    r"|\bauthorization[\"']?[:=] ?[\"']?basic |\bapi[_-]?key[\"']?[:=] ?[\"']?)"
     r"[^\s\"',;&)]+",
     re.IGNORECASE,
 )
+_USERINFO = re.compile(r"(?<=://)[^\s/\"'@]+@")
 
 
 def configure(
@@ -73,11 +75,17 @@ def redact(
     """Hides credentials: values under telling names, and telling text anywhere."""
     del logger, method
     for name, value in event.items():
-        if name in _SECRET_NAMES:
-            event[name] = REDACTED
-        elif isinstance(value, str):
-            event[name] = _SECRET_TEXT.sub(rf"\g<before>{REDACTED}", value)
+        event[name] = REDACTED if name in _SECRET_NAMES else _without_secrets(value)
     return event
+
+
+def _without_secrets(value: object) -> object:
+    if isinstance(value, str):
+        value = _USERINFO.sub(f"{REDACTED}@", value)
+        return _SECRET_TEXT.sub(rf"\g<before>{REDACTED}", value)
+    if isinstance(value, list):
+        return [_without_secrets(one) for one in cast("list[object]", value)]
+    return value
 
 
 class _Forward(logging.Handler):

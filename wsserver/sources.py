@@ -19,6 +19,7 @@ from typing import Any, cast
 import msgspec
 from msgspec import Struct, inspect
 
+from wsserver.engine.secrets import HIDDEN, without_userinfo
 from wsserver.settings import SECRETS, TABLES, Settings
 from wsserver.settings_checks import check_together
 from wsserver.settings_error import SettingsError
@@ -177,9 +178,11 @@ def _convert(name: str, found: _Found) -> Any:
             tables = cast("dict[str, object]", value)
             raise SettingsError(_table_fault(name, tables, found.origin)) from None
         expected = _expectation(inspect.type_info(kind))
+        shown = HIDDEN if name in SECRETS else found.value
+        if name.endswith("_url"):
+            shown = without_userinfo(str(shown))
         raise SettingsError(
-            f"{name}: {found.value!r} from {found.origin} can't be used;"
-            f" expected {expected}"
+            f"{name}: {shown!r} from {found.origin} can't be used; expected {expected}"
         ) from None
 
 

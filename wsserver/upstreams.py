@@ -13,6 +13,7 @@ import anyio.to_thread
 from msgspec import structs
 
 from wsserver.engine.breaker import Breaker, BreakerPolicy
+from wsserver.engine.secrets import without_userinfo
 from wsserver.providers.demo import DEFAULT_MODEL, DemoProvider
 from wsserver.providers.fallback import Candidate, Fallback, FallbackMetrics
 from wsserver.settings import Model, Settings
@@ -199,7 +200,7 @@ class Upstreams:
                 )
             except ValueError:
                 raise SettingsError(
-                    f"{setting}: {base_url!r} is no HTTP URL; write one such as"
+                    f"{setting}: {without_userinfo(base_url)!r} is no HTTP URL; write one such as"
                     " http://localhost:8000/v1"
                 ) from None
             self._chats[base_url, api_key] = chat

@@ -3,8 +3,11 @@
 import tomllib
 from pathlib import Path
 
-from wsserver.operations.settings_text import as_toml
+import pytest
+
+from wsserver.operations.settings_text import as_toml, as_variables
 from wsserver.settings import TABLES
+from wsserver.settings_error import SettingsError
 from wsserver.sources import FIELDS, load
 
 
@@ -29,3 +32,32 @@ def test_what_is_shown_says_where_it_comes_from_and_no_secret() -> None:
     (line,) = [line for line in text.splitlines() if line.startswith("port ")]
     assert line.split() == ["port", "=", "7", "#", "--port"]
     assert set(tomllib.loads(text)) == set(FIELDS) - TABLES - {"openai_api_key"}
+
+
+def test_passwords_in_urls_and_telling_variables_are_not_shown(tmp_path: Path) -> None:
+    file = tmp_path / "wsserver.toml"
+    file.write_text(
+        '[models.m]\nbase_url = "http://ann:HUSH@up/v1"\n'
+        '[mcp.files]\ncommand = ["files"]\n'
+        'env = { LEVEL = "2", API_TOKEN = "HUSH", DATABASE = "db://ann:HUSH@db/" }\n'
+        '[mcp.far]\nurl = "http://ann:HUSH@mcp/"\n'
+    )
+    environ = {"OPENAI_BASE_URL": "http://ann:HUSH@up/v1"}
+    loaded = load(flags={}, environ=environ, config=file)
+    shown, variables = as_toml(loaded), as_variables(loaded)
+    assert "HUSH" not in shown + variables
+    table = tomllib.loads(shown)
+    assert table["mcp"] == {
+        "files": {"command": ["files"], "env": {"LEVEL": "2"}, "tools": ["*"]},
+        "far": {"tools": ["*"]},
+    }
+    lines = shown.splitlines()
+    assert '# base_url = "http://***@up/v1"' in lines
+    assert "# env.API_TOKEN is set" in lines
+    assert "#OPENAI_BASE_URL=http://***@up/v1" in variables.splitlines()
+
+
+def test_a_url_that_can_not_be_used_is_named_without_its_password() -> None:
+    environ = {"WSSERVER_AUTH_JWT_JWKS_URL": "ftp://ann:HUSH@keys/"}
+    with pytest.raises(SettingsError, match=r"auth_jwt_jwks_url: 'ftp://\*\*\*@keys/'"):
+        load(flags={}, environ=environ)

@@ -198,6 +198,45 @@ def test_settings_do_not_show_the_key() -> None:
     assert "secret" not in repr(settings)
 
 
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Authorization": "Bearer HUSH-123"},
+        {"authorization": "HUSH-123"},
+        {"api-key": "HUSH-123"},
+        {"X-Api-Key": "HUSH-123", "X-Team": "whatever"},
+    ],
+)
+@pytest.mark.parametrize("streamed", [False, True])
+async def test_a_header_that_an_upstream_quotes_is_not_passed_on(
+    headers: dict[str, str], streamed: bool
+) -> None:
+    error = b'{"error":{"message":"whatever: no such key: HUSH-123","code":"HUSH-123"}}'
+    async with rig(headers=headers) as it:
+        if streamed:
+            (event,) = await it.call(Reply(body=b"data: " + error + b"\n\n"))
+            assert isinstance(event, Finished)
+            failure = event.failure
+            assert failure is not None
+        else:
+            failure = await it.refusal(Reply(status=401, body=error))
+    assert failure.message == "whatever: no such key: ***"
+    assert failure.upstream_code == "***"
+
+
+async def test_the_password_of_a_url_is_sent_and_not_passed_on() -> None:
+    error = b'{"error":"bad HUSH-123 in Basic YW5uOkhVU0gtMTIz"}'
+    async with FakeUpstream() as upstream:
+        url = upstream.base_url.replace("//", "//ann:HUSH-123@")
+        async with provider_for(url) as provider:
+            upstream.script(Reply(status=401, body=error))
+            failure = await refusal(provider, request())
+            (asked,) = upstream.requests
+    assert asked.headers["authorization"] == "Basic YW5uOkhVU0gtMTIz"
+    assert failure.message == "bad *** in Basic ***"
+    assert "HUSH" not in repr(OpenAIChatSettings(base_url=url))
+
+
 async def test_a_key_that_an_upstream_quotes_is_not_passed_on() -> None:
     body = b'{"error":{"message":"Incorrect API key provided: sk-secret."}}'
     async with rig(api_key="sk-secret") as it:

@@ -59,6 +59,8 @@ def test_no_secret_gets_through_in_any_form(log_format: Format) -> None:
     log.info("a", token=HUSH, authorization=f"Bearer {HUSH}", api_key=HUSH)
     log.info("b", header=f"authorization: bearer {HUSH}", offered=f"x, bearer.{HUSH}")
     log.info("c", url=f"/v1/chat?a=1&token={HUSH}&b=2", key=f"sk-{HUSH}")
+    log.info("d", last_lines=["fine", f"Bearer {HUSH}"], url=f"http://a:{HUSH}@b/v1")
+    log.info("e", about=f"api-key: {HUSH}", more=f"{{'Authorization': 'Basic {HUSH}'}}")
 
     def fail(local_variable: str) -> None:
         raise ValueError(f"bad header: Bearer {local_variable}")
@@ -70,7 +72,8 @@ def test_no_secret_gets_through_in_any_form(log_format: Format) -> None:
         LIBRARY.exception("failed for bearer.%s", HUSH)
     text = stream.getvalue()
     assert HUSH not in text
-    assert text.count(REDACTED) >= 9
+    assert text.count(REDACTED) >= 13
+    assert "fine" in text
     assert "b=2" in text
     assert "ValueError" in text
 

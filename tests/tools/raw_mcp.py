@@ -76,7 +76,7 @@ def endless(*_: dict) -> dict:
 
 
 def die(*_: dict) -> dict:
-    sys.stderr.write("I die.\n")
+    sys.stderr.write(f"I die. {os.environ.get('WRONG_TOKEN', '')}\n")
     sys.stderr.flush()
     os._exit(3)
 
@@ -125,7 +125,7 @@ def video(*_: dict) -> dict:
 
 
 def refuse(*_: dict) -> dict:
-    raise ValueError("No.")
+    raise ValueError(os.environ.get("WRONG_TOKEN", "No."))
 
 
 TOOLS = {

@@ -7,6 +7,7 @@ from typing import Any
 
 import anyio
 import pytest
+from structlog.testing import capture_logs
 
 from tests.tools.mcp_rig import RAW, SDK, call, connected, context, supervised, until
 from wsserver.engine.server_tools import ToolError
@@ -86,6 +87,18 @@ async def test_errors_of_a_tool_and_of_the_server() -> None:
             await call(server, "refuse")
         assert await call(server, "babble") == "babbled"
         assert await call(server, "echo", text="still there") == "still there"
+
+
+async def test_a_secret_that_a_server_was_given_and_tells_is_not_passed_on() -> None:
+    with capture_logs() as lines:
+        async with connected(command=RAW, environment={"WRONG_TOKEN": "HUSH"}) as it:
+            with pytest.raises(NoAnswerError, match=r"gave no answer \(\*\*\*\)"):
+                await call(it, "refuse")
+            with pytest.raises(NoAnswerError):
+                await call(it, "die")
+    ended = [line for line in lines if line["event"] == "mcp_server_ended"]
+    assert ended[0]["last_lines"] == ["I die. ***"]
+    assert "HUSH" not in repr(lines)
 
 
 async def test_calls_run_beside_each_other() -> None:

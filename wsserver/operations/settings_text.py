@@ -3,11 +3,13 @@
 Both can be given back to a server, and neither holds a secret.
 """
 
+from collections.abc import Iterator
 from typing import Any, cast
 
 import msgspec
 from msgspec import Struct
 
+from wsserver.engine.secrets import is_telling, url_secrets, without_userinfo
 from wsserver.settings import SECRETS, TABLES
 from wsserver.sources import CONFIG_VARIABLE, DEFAULT, FIELDS, PREFIX, Loaded
 
@@ -17,7 +19,8 @@ _FOREIGN = {"openai_base_url": "OPENAI_BASE_URL"}
 def as_toml(loaded: Loaded) -> str:
     """Returns all settings as a TOML file, with where each comes from.
 
-    The file can be used as one; `"none"` stands for None. Secrets are left out.
+    The file can be used as one; `"none"` stands for None. Secrets are left out, and
+    a URL with a password is a comment.
     """
     width = 46
     lines: list[str] = []
@@ -30,11 +33,32 @@ def as_toml(loaded: Loaded) -> str:
         elif isinstance(value, dict):
             for key, entry in cast("dict[str, Struct]", value).items():
                 tables.append(f"\n[{name}.{_value(key)}] # {origin}")
-                members = msgspec.to_builtins(entry)
-                tables += [f"{k} = {_value(v)}" for k, v in members.items() if v]
+                tables += _members(msgspec.to_builtins(entry))
         else:
-            lines.append(f"{f'{name} = {_value(value)}':{width}} # {origin}")
+            lines.append(f"{_line(name, value):{width}} # {origin}")
     return "\n".join(lines + tables) + "\n"
+
+
+def _members(members: dict[str, Any]) -> Iterator[str]:
+    for name, value in members.items():
+        if isinstance(value, dict):
+            variables = cast("dict[str, str]", value)
+            secret = {key for key, said in variables.items() if _is_secret(key, said)}
+            yield from (f"# {name}.{key} is set" for key in sorted(secret))
+            value = {k: v for k, v in variables.items() if k not in secret}
+        if value:
+            yield _line(name, value)
+
+
+def _is_secret(name: str, value: str) -> bool:
+    return is_telling(name) or any(url_secrets(value))
+
+
+def _line(name: str, value: object) -> str:
+    """Returns a line of a table; it is a comment where a URL has a password."""
+    if isinstance(value, str) and any(url_secrets(value)):
+        return f"# {name} = {_value(without_userinfo(value))}"
+    return f"{name} = {_value(value)}"
 
 
 def _value(value: object) -> str:
@@ -49,7 +73,8 @@ def as_variables(loaded: Loaded) -> str:
     """Returns the settings as a file of variables.
 
     systemd (`EnvironmentFile=`) and container tools (`--env-file`) read it.
-    What holds by default is commented out; secrets are left out.
+    What holds by default is commented out, and so is a URL with a password, which
+    is not shown; secrets are left out.
     """
     lines: list[str] = []
     for name, field in FIELDS.items():
@@ -63,8 +88,10 @@ def as_variables(loaded: Loaded) -> str:
         if name in SECRETS:
             lines += [f"# {name.upper()} is {'not set' if value is None else 'set'}"]
             continue
-        by_default = loaded.origins[name] == DEFAULT
-        lines += [f"{'#' if by_default else ''}{variable}={_written(value)}"]
+        written, aside = _written(value), loaded.origins[name] == DEFAULT
+        if any(url_secrets(written)):
+            written, aside = without_userinfo(written), True
+        lines += [f"{'#' if aside else ''}{variable}={written}"]
     return "\n".join(lines) + "\n"
 
 

@@ -17,6 +17,7 @@ from typing import Final, Literal
 from msgspec.structs import replace
 
 from wsserver.engine.model import Failure
+from wsserver.engine.secrets import hide, telling_values, url_secrets
 from wsserver.providers.reports import Report, read_report
 from wsserver.providers.surrogates import clean
 
@@ -48,8 +49,6 @@ _FILTERED_WORDS: Final = frozenset(
     }
 )
 _QUOTA_WORDS: Final = frozenset({"insufficient_quota"})
-
-_LEAST_OF_KEY: Final = 4
 
 Flaw = Literal["was cut off", "can't be read"]
 """What can be wrong with what an upstream explains."""
@@ -120,19 +119,28 @@ def failure_from_payload(payload: object, otherwise: str) -> Failure:
     return _failure(report.status, report, otherwise, None)
 
 
-def without_key(failure: Failure, key: str | None) -> Failure:
-    """Takes the key out of a message, should an upstream quote it.
+def keys(api_key: str | None, headers: Mapping[str, str], base_url: str) -> str:
+    """Returns all that a request is authorized with, for `without_key`."""
+    known = [*telling_values(headers), *url_secrets(base_url)]
+    return "\n".join([api_key or "", *known])
 
-    Also the beginning of the key at the end of a message, which may have been cut.
+
+def without_key(failure: Failure, key: str | None) -> Failure:
+    """Takes out what the request was authorized with, should an upstream quote it.
+
+    Args:
+        failure: What an upstream reports.
+        key: Several stand one a line, which no header can hold; None for none.
     """
     if not key:
         return failure
-    message = failure.message.replace(key, "***")
-    for length in range(len(key) - 1, _LEAST_OF_KEY - 1, -1):
-        if message.endswith(key[:length]):
-            message = message[:-length] + "***"
-            break
-    return replace(failure, message=message)
+    secrets = key.splitlines()
+    said = failure.upstream_code
+    return replace(
+        failure,
+        message=hide(failure.message, secrets),
+        upstream_code=said and hide(said, secrets),
+    )
 
 
 def read_retry_after(headers: Mapping[str, str], now: datetime) -> float | None:

@@ -29,9 +29,10 @@ from wsserver.engine.model import (
     ModelRequest,
     UpstreamError,
 )
+from wsserver.engine.secrets import without_userinfo
 from wsserver.providers.chat_decoder import ChatDecoder
 from wsserver.providers.chat_request import request_members
-from wsserver.providers.failures import without_key
+from wsserver.providers.failures import keys, without_key
 from wsserver.providers.unpacking import UnreadableError
 
 if TYPE_CHECKING:
@@ -73,7 +74,7 @@ class OpenAIChatSettings(Struct, frozen=True, kw_only=True):
 
     def __repr__(self) -> str:
         # The key must not get into a log.
-        return f"OpenAIChatSettings(base_url={self.base_url!r})"
+        return f"OpenAIChatSettings(base_url={without_userinfo(self.base_url)!r})"
 
 
 class OpenAIChat:
@@ -86,6 +87,7 @@ class OpenAIChat:
     def __init__(self, settings: OpenAIChatSettings) -> None:
         _check_url(settings.base_url)
         self._settings = settings
+        self._key = keys(settings.api_key, settings.headers, settings.base_url)
         self._slots = anyio.Semaphore(settings.pool_size)
         self._building = anyio.Lock()
         self._client: openai.AsyncOpenAI | None = None
@@ -111,7 +113,7 @@ class OpenAIChat:
         async with self._slots:
             body = await self._send(request)
             try:
-                batches = _Batches(body, self._settings.api_key)
+                batches = _Batches(body, self._key)
                 yield batches
                 await batches.drain()
             finally:
@@ -145,7 +147,7 @@ class OpenAIChat:
             # that a cancellation could hit.
             response = await manager.__aenter__()
         except UpstreamError as error:
-            failure = without_key(error.failure, self._settings.api_key)
+            failure = without_key(error.failure, self._key)
             raise UpstreamError(failure) from error.__cause__
         return body_of(response.http_response)
 
@@ -256,7 +258,7 @@ def _check_url(base_url: str) -> None:
     except ValueError:
         is_url = False
     if not is_url:
-        raise ValueError(f"base_url is no HTTP URL: {base_url!r}")
+        raise ValueError(f"base_url is no HTTP URL: {without_userinfo(base_url)!r}")
 
 
 def _minds_usage(failure: Failure) -> bool:

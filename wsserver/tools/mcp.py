@@ -142,7 +142,8 @@ class McpServer:
             return await session.call(own_name, members, context.progress)
         except NoAnswerError as error:
             self._news.set()
-            raise NoAnswerError(self._said(f"gave no answer ({error})")) from error
+            why = self.settings.hide(str(error))
+            raise NoAnswerError(self._said(f"gave no answer ({why})")) from error
         except anyio.get_cancelled_exc_class():
             # It may hang; then it does not answer the next question either.
             self._news.set()
@@ -154,7 +155,7 @@ class McpServer:
         last = ""
         while True:
             began = anyio.current_time()
-            why = await self._serve()
+            why = self.settings.hide(await self._serve())
             steady = anyio.current_time() - began >= _STEADY_SECONDS
             failures = 1 if steady else failures + 1
             delay = delay_seconds(failures)
@@ -226,7 +227,8 @@ class McpServer:
             if one in self._reported:
                 continue
             if isinstance(one, str):
-                log.warning("mcp_list_faulty", server=self.settings.name, why=one)
+                why = self.settings.hide(one)
+                log.warning("mcp_list_faulty", server=self.settings.name, why=why)
             else:
                 log.warning(
                     "mcp_tool_left_out",

@@ -4,6 +4,8 @@ from collections.abc import Mapping
 
 from msgspec import UNSET, Struct, UnsetType
 
+from wsserver.engine.secrets import hide, telling_values, url_secrets
+
 
 class McpSettings(Struct, frozen=True, kw_only=True):
     """One MCP server.
@@ -30,3 +32,8 @@ class McpSettings(Struct, frozen=True, kw_only=True):
     prefix: str = ""
     only: tuple[str, ...] = ("*",)
     timeout_seconds: float | UnsetType = UNSET
+
+    def hide(self, text: str) -> str:
+        """Takes out what the server was given for itself, should it quote that."""
+        secrets = [*telling_values(self.environment), *url_secrets(self.url or "")]
+        return hide(text, [self.token or "", *secrets])

@@ -81,7 +81,7 @@ async def stdio_transport(
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(_read, settings.name, process.stdout, said, on_end)
             tasks.start_soon(_write, process.stdin, unsent)
-            tasks.start_soon(_log, settings.name, process.stderr, last_lines)
+            tasks.start_soon(_log, settings, process.stderr, last_lines)
             yield incoming, outgoing
             tasks.cancel_scope.cancel()
     finally:
@@ -136,7 +136,9 @@ async def _write(
                 await stream.send(text.encode() + b"\n")
 
 
-async def _log(name: str, stream: ByteReceiveStream, last: deque[str]) -> None:
+async def _log(
+    settings: McpSettings, stream: ByteReceiveStream, last: deque[str]
+) -> None:
     """Passes on what it writes to standard error, by the line as far as they go."""
     rest = b""
     with suppress(anyio.EndOfStream, anyio.BrokenResourceError, OSError):
@@ -144,8 +146,8 @@ async def _log(name: str, stream: ByteReceiveStream, last: deque[str]) -> None:
             *lines, rest = (rest + await stream.receive()).split(b"\n")
             rest = rest[-_LINE_BYTES:]
             for line in lines:
-                text = line[-_LINE_BYTES:].decode(errors="replace")
-                log.debug("mcp_server_says", server=name, line=text)
+                text = settings.hide(line[-_LINE_BYTES:].decode(errors="replace"))
+                log.debug("mcp_server_says", server=settings.name, line=text)
                 last.append(text)
 
 
