@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Callable
 from functools import partial
+from itertools import pairwise
 from zlib import crc32
 
 import msgspec
@@ -26,6 +27,7 @@ from tests.simulation.model import Model
 from wsserver.log.entry import Entry
 
 Report = Callable[[str], None]
+_ASKING = ("user", "tool")
 _decode = msgspec.json.Decoder(LogEvent).decode
 
 
@@ -65,6 +67,7 @@ class _Turn:
     def __init__(self, start: StartEvent) -> None:
         self.start = start
         self.text: list[tuple[int, str]] = []
+        self.before = 0  # pieces of text before the last result of a tool
         self.cut: CutEvent | None = None
         self.usages = 0
         self.error: TurnErrorEvent | None = None
@@ -89,6 +92,7 @@ class _Turn:
                 self.calls[event.call] += 1
             case ToolResultEvent():
                 self.results[event.call] += event.invalid is None
+                self.before = len(self.text)
             case DoneEvent():
                 self.done = event
                 self._prove(event, wrong)
@@ -120,6 +124,7 @@ def check_log(log: Log, model: Model, report: Report) -> None:
             _check_counts(turn, turn.done, wrong)
             asked = messages[turn.start.message].content
             _check_said(turn, turn.done, asked, model, wrong)
+    _check_order(turns, model, wrong)
 
 
 def _say(name: str, report: Report, what: str) -> None:
@@ -168,3 +173,25 @@ def _check_said(
     for prompt in model.prompts[request][:1]:
         if [m["content"] for m in prompt if m["role"] == "user"].count(asked) != 1:
             wrong(f"turn {turn.start.turn} is not about {asked!r}: {prompt}")
+
+
+def _check_order(turns: list[_Turn], model: Model, wrong: Report) -> None:
+    """Checks that what a model was asked stands before its answer ever after."""
+    asked = [
+        (turn, prompts)
+        for turn in turns
+        if (prompts := model.prompts[turn.start.request_id])
+    ]
+    for (turn, prompts), (_, later) in pairwise(asked):
+        before = [m for m in prompts[-1] if m["role"] in _ASKING]
+        places = [n for n, m in enumerate(later[0]) if m["role"] in _ASKING]
+        after = [later[0][n] for n in places[: len(before)]]
+        answer = "".join(text for _, text in turn.text[turn.before :])
+        if not answer or turn.cut is not None:
+            continue
+        if before != after:
+            wrong(f"turn {turn.start.turn} was asked {before}, and then {after}")
+        else:
+            place = places[len(before) - 1] + 1
+            if later[0][place]["content"] != answer:
+                wrong(f"{answer!r} does not follow on {before[-1]}: {later[0]}")

@@ -138,6 +138,19 @@ def leaves_a_call_without_a_result(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(PromptFold, "messages", messages)
 
 
+def moves_what_was_answered(patch: pytest.MonkeyPatch) -> None:
+    """What joined a turn stands behind the answer to it."""
+    real = PromptFold._group
+
+    def group(fold: PromptFold, turn: Any) -> list[Any]:
+        steering, turn.steering = turn.steering, []
+        messages = [*real(fold, turn), *fold._joined(steering)]
+        turn.steering = steering
+        return messages
+
+    patch.setattr(PromptFold, "_group", group)
+
+
 PLANTS: list[Plant] = [
     loses_a_delta,
     says_done_twice,
@@ -152,6 +165,7 @@ PLANTS: list[Plant] = [
     speaks_after_an_interrupt,
     gathers_for_ever,
     leaves_a_call_without_a_result,
+    moves_what_was_answered,
 ]
 
 

@@ -136,6 +136,32 @@ async def test_a_cut_goes_along_wherever_in_the_log_it_came() -> None:
             assert fork.said() == ["user: q", "assistant: one ", "user: go on"]
 
 
+async def test_what_wanted_to_join_a_turn_and_never_did_is_left_behind() -> None:
+    scripts: list[list[Step]] = [[asks(call(0))], SLOW, SLOW]
+    async with talking(
+        *scripts, says("b"), says("c"), tools=[Tool(name="weather")]
+    ) as talk:
+        turn = talk.send("one").turn or 0
+        await settled()
+        talk.send("joins", policy="steer")
+        talk.send("is taken back", id="back", policy="steer")
+        talk.interrupt(send="back")
+        talk.result(f"call_{turn}.0")
+        await settled()
+        talk.send("comes too late", policy="steer")
+        talk.send("too", policy="steer")
+        await until(lambda: talk.conversation.running not in (turn, 0))
+        for _ in range(2):  # while some of them wait, and afterwards
+            fork = await forked(talk, turn)
+            fork.send("two")
+            await fork.done()
+            assert fork.said() == [
+                "user: one", "assistant: ", "tool: done", "user: joins",
+                "assistant: a", "user: two",
+            ]  # fmt: skip
+            await talk.done()
+
+
 async def test_a_fork_is_stored_whole_and_can_be_loaded() -> None:
     tools = [Tool(name="weather")]
     script: list[Step] = [[Text("x" * 1000)] * 30, asks(call(0))]

@@ -150,6 +150,22 @@ async def test_steering_is_not_lost_when_the_model_call_is_made_again() -> None:
         assert talk.said(1)[-1] == talk.said(2)[-1] == "user: two"
 
 
+async def test_what_joined_as_a_call_was_made_again_stands_before_its_answer() -> None:
+    members: Any = {"code": "upstream_rate_limited", "retry_after_seconds": 5.0}
+    busy = Failure(message="", retryable=True, **members)
+    async with talking([busy], says("b"), says("c")) as talk:
+        talk.send("one")
+        await anyio.sleep(1.0)
+        talk.send("two", policy="steer")
+        await talk.done()
+        assert talk.said() == ["user: one", "user: two"]
+        talk.send("three")
+        await talk.done()
+        assert talk.said() == [
+            "user: one", "user: two", "assistant: b", "user: three",
+        ]  # fmt: skip
+
+
 async def test_steering_that_was_taken_back_never_joins() -> None:
     async with talking([asks(call(0))], says("b"), tools=TOOLS) as talk:
         turn = talk.send("one").turn

@@ -6,7 +6,8 @@ pairs. What was cut is gone; a turn that showed nothing leaves only its message,
 and a message that was taken back before any model call leaves nothing.
 
 A message that steers joins the turn behind the results that were all in after it
-came, else at the turn's end; if it has a turn of its own it stands there alone.
+came, else before the last answer, whose model call it joined while that was to be made
+again; if it has a turn of its own it stands there alone.
 """
 
 import re
@@ -187,16 +188,19 @@ class PromptFold:
         if turn.withdrawn or turn.message not in self._messages:
             return []
         out = [self._messages[turn.message]]
-        left = turn.kept_bytes
+        left, joining = turn.kept_bytes, self._joined(turn.steering)
         for segment in turn.segments:
             text = "".join(segment.texts)
             if left is not None:
                 kept = text.encode()[:left]
                 left -= len(kept)
                 text = kept.decode(errors="ignore")
+            if not segment.calls:  # so it is the last one
+                out += joining
+                joining = []
             out += segment.answer(text)
             out += self._joined(segment.steers)
-        return out + self._joined(turn.steering)
+        return out + joining
 
     def _joined(self, messages: list[int]) -> list[Message]:
         return [self._messages[seq] for seq in messages if seq not in self._own]

@@ -141,6 +141,7 @@ class Directory:
         key = principal.key(name)
         with source.held():
             entries = await read_whole(source.log)
+            waiting = [message.seq for message in source.state.queue]
             taken = await self.find(key) is not None
             # From here on nothing is awaited: the fork and its receipt go down as one.
             known = source.recall(command, principal)
@@ -154,7 +155,7 @@ class Directory:
                     f"There is already a conversation {name!r}; choose another id.",
                     param="$.new",
                 )
-            branch = branch_off(source.log, entries, command.through, name)
+            branch = branch_off(source.log, entries, waiting, command.through, name)
             made = self._loaded[key] = self._loader.new(key, branch.state)
             fill(made.log, branch, config=source.state.config)
             reply = Reply(re=command.id, ok=True, outcome="created", conversation=name)

@@ -1,6 +1,6 @@
 """A fork: the log of another conversation, copied up to the end of a turn."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import msgspec
 from msgspec import Struct
@@ -53,11 +53,13 @@ def end_of_turn(entries: Sequence[Entry], through: int) -> int | None:
 
 
 def copy(
-    entries: Sequence[Entry], through: int, conversation: str
+    entries: Sequence[Entry], through: int, conversation: str, apart: Collection[int]
 ) -> tuple[list[Entry], ConversationState]:
     """Returns the entries up to `through` as those of another conversation.
 
-    Numbers stay as they are; no entry may stand for numbers on both sides.
+    Numbers stay as they are; no entry may stand for numbers on both sides. `apart` are
+    messages that have joined no turn: in the copy they don't want to, for there is
+    nothing there any more that would tell.
     """
     copied: list[Entry] = []
     state = ConversationState()
@@ -68,6 +70,8 @@ def copy(
             copied.append(entry)
             continue
         event = msgspec.structs.replace(_event(entry.body), conversation=conversation)
+        if isinstance(event, MessageEvent) and event.seq in apart:
+            event = msgspec.structs.replace(event, steers=None)
         copied.append(msgspec.structs.replace(entry, body=_encode(event)))
         match event:
             case ConfigEvent():
@@ -79,6 +83,12 @@ def copy(
             case _:
                 pass
     return copied, state
+
+
+def with_own_turn(entries: Sequence[Entry]) -> set[int]:
+    """Returns the messages that were given turns."""
+    starts = [_event(entry.body) for entry in entries if entry.kind == "start"]
+    return {start.message for start in starts if isinstance(start, StartEvent)}
 
 
 def later_cuts(entries: Sequence[Entry], through: int) -> list[CutEvent]:
@@ -93,13 +103,18 @@ def later_cuts(entries: Sequence[Entry], through: int) -> list[CutEvent]:
 
 
 def branch_off(
-    log: ConversationLog, entries: Sequence[Entry], through: int, conversation: str
+    log: ConversationLog,
+    entries: Sequence[Entry],
+    waiting: Collection[int],
+    through: int,
+    conversation: str,
 ) -> Branch:
     """Works out what a fork takes along.
 
     Args:
         log: The source's.
         entries: All of them.
+        waiting: The source's messages that have not had a turn.
         through: A number in the last turn that goes along.
         conversation: The fork's name.
 
@@ -120,7 +135,8 @@ def branch_off(
             f" {log.head}.",
             param="$.through",
         )
-    copied, state = copy(entries, end, conversation)
+    apart = {*waiting, *with_own_turn(entries)}
+    copied, state = copy(entries, end, conversation, apart)
     return Branch(entries=copied, state=state, cuts=later_cuts(entries, end))
 
 
