@@ -64,5 +64,13 @@ def test_a_refused_call_costs_what_was_reported_or_nothing() -> None:
     assert members(tally) == (3, 0, False, 2)
 
 
+def test_a_call_that_was_refused_after_all_costs_what_came() -> None:
+    tally = Tally()
+    tally.called(40)
+    tally.fragments += 3
+    tally.refused(None)
+    assert members(tally) == (10, 3, True, 1)
+
+
 def test_a_turn_that_called_no_model_counts_as_one_call() -> None:
     assert members(Tally()) == (0, 0, False, 1)

@@ -6,6 +6,7 @@ import pytest
 
 from tests.providers.decoding import (
     DONE,
+    EVENT_STREAM,
     Decoded,
     call,
     calls,
@@ -13,6 +14,9 @@ from tests.providers.decoding import (
     delta,
     finish,
 )
+from wsserver.engine.model import Finished
+from wsserver.providers.chat_decoder import ChatDecoder
+from wsserver.providers.tool_calls import MOST_CALLS
 
 Entry = dict[str, Any]
 
@@ -201,5 +205,48 @@ def test_function_call_deltas_make_one_call() -> None:
 
 
 def test_many_calls_are_put_together_in_good_time() -> None:
-    entries = [call(A, name="f", id=f"id-{n}") for n in range(20_000)]
-    assert len(decode_calls(entries).calls) == 20_000
+    entries = [call(A, name="f", id=f"id-{n}") for n in range(MOST_CALLS)]
+    for decoded in (decode_calls(entries), decode_calls(*[[one] for one in entries])):
+        assert (len(decoded.calls), decoded.end.reason) == (MOST_CALLS, "tool_calls")
+
+
+@pytest.mark.parametrize("members", [{"name": "f"}, {}])
+def test_calls_without_end_are_no_answer(members: Entry) -> None:
+    decoder = ChatDecoder(content_type=EVENT_STREAM)
+    number = 0
+    while not decoder.failed:
+        decoder.feed(calls(call(index=number, id=f"id-{number}", **members)))
+        number += 1
+        assert number < 2 * MOST_CALLS
+    *_, end = decoder.close()
+    assert isinstance(end, Finished)
+    assert end.failure is not None
+    assert not end.failure.retryable
+
+
+def test_a_name_without_end_is_cut() -> None:
+    pieces = [[call("", name=f"n{n}", index=0)] for n in range(1000)]
+    decoded = decode_calls([call(A, name="x" * 1000, id="a")], *pieces)
+    assert [len(name) for name, _ in decoded.calls] == [256, 256]
+    assert max(len(one.name) for one in decoded.fragments) == 256
+
+
+def test_space_behind_a_placeholder_is_shown_once_it_is_too_much_to_wait() -> None:
+    decoded = decode_calls(
+        [call("{}", name="f", index=0)], *[[call("  ", index=0)]] * 99
+    )
+    assert len(decoded.fragments) > 60
+    assert decoded.calls == [("f", "{}" + "  " * 99)]
+
+
+def test_ids_differ_in_what_is_kept_of_them() -> None:
+    long = "i" * 300
+    decoded = decode_calls(
+        [
+            call(A, name="f", index=0, id=f"{long}1"),
+            call(A, name="f", index=1, id=f"{long}2"),
+        ]
+    )
+    first, second = (one.upstream_id for one in decoded.end.calls)
+    assert first != second
+    assert max(len(first), len(second)) <= 256

@@ -2,12 +2,14 @@
 
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
+from functools import partial
 from math import inf, nan
 from typing import Any
 
 import pytest
 
 from protocol.content import Tool
+from protocol.events import TurnErrorEvent
 from tests.turns.talk import talking
 from wsserver.engine.model import (
     Call,
@@ -77,6 +79,8 @@ class Says:
         lambda: counted(-1),
         lambda: counted(1.5),
         lambda: counted(True),
+        lambda: counted(2**53),
+        lambda: counted(10**5000),
         lambda: asked(upstream_id=HALF),
         lambda: asked(name=HALF),
         lambda: asked(arguments=f'{{"a":"{HALF}"}}'),
@@ -91,8 +95,17 @@ async def test_it_ends_the_turn_as_internal(
         talk.send()
         done = await talk.done()
         assert (done.status, done.timing.total_ms < 1000) == ("failed", True)
-        [error] = [e for e in await talk.log() if type(e).__name__ == "TurnErrorEvent"]
+        [error] = [e for e in await talk.log() if isinstance(e, TurnErrorEvent)]
         assert error.code == "internal"
+
+
+async def test_a_wait_of_ages_is_told_as_a_day() -> None:
+    made = partial(refused, code="upstream_rate_limited", retry_after_seconds=1e306)
+    async with talking(provider=Says(made, at_once=True)) as talk:
+        talk.send()
+        await talk.done()
+        [error] = [e for e in await talk.log() if isinstance(e, TurnErrorEvent)]
+        assert (error.code, error.retry_after_ms) == (made.keywords["code"], 86_400_000)
 
 
 @pytest.mark.parametrize("count", [0, 2**53 - 1, None])

@@ -11,6 +11,9 @@ from wsserver.engine.model import Failure, FinishReason
 from wsserver.engine.timing import Stopwatch
 from wsserver.engine.usage import Tally
 
+LONGEST_WAIT_SECONDS = 86_400.0
+"""What a client is told to wait at the most; by then it has to ask again anyway."""
+
 _INTERRUPTS = frozenset({"by_client", "abandoned", "superseded"})
 
 
@@ -66,12 +69,14 @@ def closing(ending: Ending, tally: Tally, watch: Stopwatch, now: float) -> list[
     actions: list[Action] = [Append(UsageEvent, tally.members())]
     failure = ending.failure
     if failure is not None:
-        wait = failure.retry_after_seconds
+        seconds = failure.retry_after_seconds
         members = {
             "code": failure.code if failure.code in ERRORS else "upstream_error",
             "message": failure.message,
             "retryable": failure.retryable,
-            "retry_after_ms": None if wait is None else int(wait * 1000),
+            "retry_after_ms": None
+            if seconds is None
+            else int(min(seconds, LONGEST_WAIT_SECONDS) * 1000),
         }
         actions.append(Append(TurnErrorEvent, members))
     done = {

@@ -19,6 +19,10 @@ FinishReason = Literal[
 ]
 
 
+MOST_TOKENS = 2**53 - 1
+"""Above it a JSON number is not exact everywhere; no real count comes near."""
+
+
 class ModelRequest(Struct, frozen=True, kw_only=True):
     """One call of a model.
 
@@ -117,7 +121,7 @@ class Usage(Struct, frozen=True, kw_only=True):
     """Token counts as the upstream reported them.
 
     Raises:
-        ValueError: One is no whole number from 0 on.
+        ValueError: One is no whole number from 0 to `MOST_TOKENS`.
     """
 
     input_tokens: int
@@ -129,8 +133,10 @@ class Usage(Struct, frozen=True, kw_only=True):
         """Checks what was given."""
         for name in self.__struct_fields__:
             count: object = getattr(self, name)
-            if count is not None and not (type(count) is int and count >= 0):
-                raise ValueError(f"{name} is no whole number from 0 on: {count!r}")
+            if count is None:
+                continue
+            if not (type(count) is int and 0 <= count <= MOST_TOKENS):
+                raise ValueError(f"{name} is no number of tokens")
 
 
 class Failure(Struct, frozen=True, kw_only=True):

@@ -45,8 +45,8 @@ class Tally:
         self._open = True
 
     def refused(self, usage: Usage | None) -> None:
-        """The call failed with nothing shown: it cost what was reported, or nothing."""
-        if usage is None:
+        """The call failed: it cost what was reported, else what came, maybe nothing."""
+        if usage is None and not self.fragments:
             self._open = False
         else:
             self.ended(usage)

@@ -21,7 +21,7 @@ from wsserver.providers.failures import without_key
 from wsserver.providers.finish_reasons import read_finish_reason, settle
 from wsserver.providers.lenient import NO_REASON, CallPiece, Reading, Said
 from wsserver.providers.surrogates import clean
-from wsserver.providers.tool_calls import ToolCalls
+from wsserver.providers.tool_calls import MOST_CALLS, ToolCalls
 from wsserver.providers.usage import read_usage
 
 _MAX_WORD_CHARS: Final = 64
@@ -160,9 +160,14 @@ class Answer:
             self._add_call(piece, out)
 
     def _add_call(self, piece: CallPiece, out: list[ModelEvent]) -> None:
+        if self._calls.opened > MOST_CALLS:  # it has failed
+            return
         fragment = self._calls.push(piece)
         if fragment is not None:
             out.append(fragment)
+        if self._calls.opened > MOST_CALLS:
+            message = f"The upstream began more than {MOST_CALLS} calls in one answer."
+            self.fail(Failure(code="upstream_error", message=message, retryable=False))
 
     def _add_snapshot(self, said: Said, out: list[ModelEvent]) -> None:
         for kind in (Reasoning, Text, Refusal):

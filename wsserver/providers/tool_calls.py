@@ -11,12 +11,18 @@ one for several calls, the rules are these, the first that fits:
 from typing import Final
 
 from wsserver.engine.model import Call, CallFragment
+from wsserver.engine.tools import LONGEST_ID
 from wsserver.providers.exact_json import is_json
 from wsserver.providers.lenient import CallPiece, Label
 from wsserver.providers.surrogates import Joiner, clean
 
-# What some upstreams send before the arguments proper.
+# What some upstreams send before the arguments proper, and how long it is held back.
 _PLACEHOLDER: Final = "{}"
+_MOST_HELD_CHARS: Final = 64
+
+# Above these an upstream has lost its way; nobody else counts what shows no text.
+MOST_CALLS: Final = 1000
+_MOST_NAME_CHARS: Final = 256
 
 
 class _OpenCall:
@@ -37,12 +43,13 @@ class _OpenCall:
 
     def add_name(self, name: str) -> None:
         """Takes a name: the first, the same again, or one that comes in parts."""
+        name = name[:_MOST_NAME_CHARS]
         if self.arguments or not name or name == self.name:
             self.name = self.name or name
         elif name.startswith(self.name):
             self.name = name
         else:
-            self.name += name
+            self.name = (self.name + name)[:_MOST_NAME_CHARS]
 
     def add_arguments(self, text: str) -> str:
         """Takes arguments and returns what of them can be shown."""
@@ -50,9 +57,11 @@ class _OpenCall:
         if not text:
             return ""
         self.arguments.append(text)
-        if not self.shown and "".join(self.arguments).strip() == _PLACEHOLDER:
-            return ""
-        self.shown = True
+        if not self.shown:
+            held = "".join(self.arguments)
+            if len(held) <= _MOST_HELD_CHARS and held.strip() == _PLACEHOLDER:
+                return ""
+            self.shown = True
         return text
 
     def is_whole(self) -> bool:
@@ -66,7 +75,7 @@ class _OpenCall:
         """Returns the call under an id that is not among `used_ids` yet."""
         arguments = _without_placeholder("".join(self.arguments))
         name = clean(self.name)
-        id_ = clean(self.id)
+        id_ = clean(self.id)[:LONGEST_ID]
         number = self.position or 0
         while not id_ or id_ in used_ids:
             id_ = f"call_{number}"
@@ -81,9 +90,14 @@ class _OpenCall:
 
 
 class ToolCalls:
-    """The tool calls of one model call."""
+    """The tool calls of one model call.
+
+    Attributes:
+        opened: How many were opened, also those of which no more than an id was seen.
+    """
 
     def __init__(self) -> None:
+        self.opened = 0
         # Those of which a name or arguments were seen, in the order of that.
         self._calls: list[_OpenCall] = []
         # The call that pieces of an index go to: the one opened last under it.
@@ -126,6 +140,7 @@ class ToolCalls:
         return fragments, tuple(call.closed(used_ids) for call in self._calls)
 
     def _open(self, piece: CallPiece) -> _OpenCall:
+        self.opened += 1
         call = _OpenCall(piece.label)
         if piece.label is not None:
             self._by_label[piece.label] = call

@@ -1,13 +1,10 @@
 """Reads token counts in the words of several vendors."""
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any
 
-from wsserver.engine.model import Usage
+from wsserver.engine.model import MOST_TOKENS, Usage
 from wsserver.providers.exact_json import is_object
-
-# Above it a JSON number is not exact everywhere; no real count comes near.
-_MAX_COUNT: Final = 2**53 - 1
 
 
 def read_usage(usage: object) -> Usage | None:
@@ -47,6 +44,6 @@ def _count(usage: Mapping[str, Any], *names: str) -> int | None:
         value = usage.get(name)
         if isinstance(value, float) and value.is_integer():
             value = int(value)
-        if type(value) is int and 0 <= value <= _MAX_COUNT:
+        if type(value) is int and 0 <= value <= MOST_TOKENS:
             return value
     return None
