@@ -8,6 +8,7 @@ from typing import Any
 
 import anyio
 import anyio.to_thread
+import msgspec
 import pytest
 import structlog.testing
 
@@ -26,7 +27,7 @@ from wsserver.log.entry import Entry
 from wsserver.log.store import StoreError, Write
 from wsserver.stores import text_files
 from wsserver.stores.sqlite_archive import Archive, Kept
-from wsserver.stores.text_records import Record
+from wsserver.stores.text_records import Record, label, record
 
 
 async def test_a_killed_server_leaves_its_text_to_the_next(path: Path) -> None:
@@ -164,12 +165,63 @@ async def test_what_is_in_the_way_of_text_is_named(
         await anyio.to_thread.run_sync(look)
 
 
-async def test_foreign_content_is_no_text(path: Path) -> None:
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"not ours",
+        b"not ours" * 500_000,
+        bytes(8) + b"not ours",
+        bytes(text_files.FILE_BYTES + 1),
+        record(label(KEY, "e1"), b"no entry"),
+    ],
+    ids=["short", "nearly as long", "zeros before", "longer", "no entry"],
+)
+async def test_a_file_of_somebody_else_is_named_and_stays(
+    path: Path, content: bytes
+) -> None:
     async with opened(path) as store:
         await begin(store)
-    await anyio.Path(f"{path}-text1").write_bytes(b"not ours" * 500_000)
+    foreign = anyio.Path(f"{path}-text2")
+    await foreign.write_bytes(content)
+    with pytest.raises(
+        StoreError, match=r"s\.db-text2: is not of this .*Move it away\."
+    ):
+        await open_file(path)
+    assert await foreign.read_bytes() == content
+
+    await foreign.rename(f"{path}-mine")
     async with opened(path) as store:
         assert await store.read(KEY, 0, ALL) == tokens(1, 1)
+
+
+_FIRST = record(label(KEY, "e1"), msgspec.msgpack.encode(tokens(2, 2)[0]))
+
+
+@pytest.mark.parametrize(
+    ("content", "size", "head"),
+    [
+        (b"", 0, 1),  # killed while it made the file ...
+        (b"", 5_000, 1),  # ... and wrote zeros to it
+        (b"", text_files.FILE_BYTES, 1),
+        (_FIRST, text_files.FILE_BYTES, 2),
+        (_FIRST, 5_000, 2),  # a version with other files
+        # The copy was not finished; or the power failed, and only some of it got there.
+        *[(_FIRST[:end], text_files.FILE_BYTES, 1) for end in (1, 8, 9, 30)],
+        (bytes(20) + _FIRST[20:], text_files.FILE_BYTES, 1),
+    ],
+    ids=["made", "growing", "zeros", "one", "version", *"1234", "end"],
+)
+async def test_whatever_a_kill_leaves_is_taken_for_ours(
+    path: Path, content: bytes, size: int, head: int
+) -> None:
+    """All of ours have one length from the moment that anything is written to them."""
+    async with opened(path) as store:
+        await begin(store)
+    await anyio.Path(f"{path}-text1").write_bytes(content.ljust(size, b"\0"))
+    async with opened(path) as store:
+        left = await store.meta(KEY)
+        assert left is not None
+        assert (left.epoch, left.head) == ("e1", head)
 
 
 async def test_a_damaged_record_gives_new_epochs_to_all_that_came_after(

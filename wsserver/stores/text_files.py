@@ -209,7 +209,7 @@ def read_text_files(path: Path) -> Left:
     Read them before the rows, and nothing is missed that moves meanwhile.
 
     Raises:
-        OSError: They can't be read.
+        OSError: They can't be read, or something else has the name of one.
     """
     at, damaged = 0.0, False
     texts: dict[tuple[str, str], list[Entry]] = {}
@@ -220,10 +220,11 @@ def read_text_files(path: Path) -> Left:
         except FileNotFoundError:
             continue
         if not stat.S_ISREG(found.st_mode):
-            raise OSError(errno.EEXIST, "is in the way of text to be stored", str(file))
+            raise _in_the_way(file)
         try:
             with file.open("rb") as opened:
                 content = opened.read(FILE_BYTES)
+                size = opened.seek(0, os.SEEK_END)
         except FileNotFoundError:  # the server has ended since: rows have it
             continue
         end = 0
@@ -231,7 +232,23 @@ def read_text_files(path: Path) -> Left:
             end = ends
             texts.setdefault((key, epoch), []).append(entry)
             at = max(at, found.st_mtime)
+        if not (end or _may_be_ours(content, size)):
+            raise _in_the_way(file)
         damaged = damaged or has_records_behind(content, end)
     for entries in texts.values():
         entries.sort(key=attrgetter("seq"))  # which file is the older one is not told
     return Left(at=at, damaged=damaged, texts=texts)
+
+
+def _may_be_ours(content: bytes, size: int) -> bool:
+    """Whether a file without a whole record at its beginning was made here.
+
+    Ours are made of zeros and all of one length, whatever a kill or a bad medium does
+    to what is written to them; a kill while one is made leaves fewer zeros.
+    """
+    return size == FILE_BYTES or (size < FILE_BYTES and not content.strip(b"\0"))
+
+
+def _in_the_way(file: Path) -> OSError:
+    about = "is not of this store, and in the way of text to be stored"
+    return OSError(errno.EEXIST, about, str(file))
