@@ -73,7 +73,7 @@ def features(settings: Settings, store: Store, tools: ServerTools) -> tuple[str,
         "gathered_text": True,
         "server_tools": bool(settings.mcp or tools.names()),
         "fallback": any(model.fallback for model in settings.models.values()),
-        "expiring_credentials": settings.has_jwt,
+        "expiring_credentials": settings.has_jwt or settings.auth_call is not None,
     }
     return tuple(name for name, there in has.items() if there)
 

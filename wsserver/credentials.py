@@ -4,19 +4,22 @@ What a credential has to be is the business of `wsserver.auth`.
 """
 
 from collections.abc import Callable
-from functools import partial
+from functools import partial, reduce
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import structlog
 
+from protocol.tool_signature import UnusableToolError, is_async
+from wsserver.auth.called import CalledAuthority
 from wsserver.auth.either import EitherAuthority
 from wsserver.auth.keys import KeyAuthority, KeysError
 from wsserver.auth.open import OpenAuthority
 from wsserver.auth.principal import Authority
 from wsserver.settings import Settings
 from wsserver.settings_error import SettingsError
+from wsserver.tools.loading import load
 
 if TYPE_CHECKING:
     from wsserver.auth.signing_keys import SigningKeys
@@ -46,9 +49,25 @@ def authority(
     file = settings.auth_keys_file
     keys = None if file is None else _keys(file, warn)
     tokens = _tokens(settings, wall, warn) if settings.has_jwt else None
-    if keys is not None and tokens is not None:
-        return EitherAuthority(keys, tokens)
-    return keys or tokens or OpenAuthority()
+    own = None if settings.auth_call is None else called(settings.auth_call)
+    found = [one for one in (keys, tokens, own) if one is not None]
+    return reduce(EitherAuthority, found) if found else OpenAuthority()
+
+
+def called(path: str) -> CalledAuthority:
+    """Returns the authority of a function, `package.module:function`.
+
+    Raises:
+        SettingsError: There is no such function, or it is not async.
+    """
+    try:
+        function = load(path)
+        waits = is_async(function)
+    except UnusableToolError as error:
+        raise SettingsError(f"auth_call: {error}") from None
+    if not waits:
+        raise SettingsError(f"auth_call: {path} is not async; define it by async def")
+    return CalledAuthority(function)
 
 
 def _keys(file: str, warn: Warn) -> Authority:

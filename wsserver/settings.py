@@ -1,8 +1,8 @@
 """What can be set, with defaults: one frozen value.
 
 Where values come from is `wsserver.sources`, what has to hold between them
-`wsserver.settings_checks`. Only the composition root (`server`,
-`cli`) knows this value; it hands the other rooms the few numbers they need.
+`wsserver.settings_checks`. Only the composition root knows this value; it hands the
+other rooms the few numbers they need.
 """
 
 from typing import Annotated, Literal
@@ -122,6 +122,9 @@ class Settings(Struct, frozen=True, kw_only=True):
 
     auth_keys_file: Annotated[
         Text | None, Meta(description="File of `principal:key` lines.")
+    ] = None
+    auth_call: Annotated[
+        Text | None, Meta(description="Knows tokens: an async `module:function`.")
     ] = None
     auth_jwt_algorithms: Annotated[
         tuple[JwtAlgorithm, ...],
@@ -382,7 +385,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     @property
     def has_credentials(self) -> bool:
         """Whether clients have to say who they are."""
-        return self.auth_keys_file is not None or self.has_jwt
+        return bool(self.auth_keys_file or self.auth_call or self.has_jwt)
 
     @property
     def has_jwt(self) -> bool:

@@ -46,7 +46,7 @@ def check_together(settings: Settings, origins: Mapping[str, str]) -> None:
             f"host: {settings.host} from {origins['host']} can be reached from other"
             " machines, and no credentials are configured, so anyone could use the"
             " models; set auth_keys_file, or bind 127.0.0.1; JSON Web Tokens"
-            " (auth_jwt_key_file, ...) are credentials too"
+            " (auth_jwt_key_file, ...) and auth_call are credentials too"
         )
 
 

@@ -9,7 +9,7 @@ import msgspec
 
 from wsserver import assembly
 from wsserver.auth.keys import KeyAuthority, KeysError
-from wsserver.credentials import authority
+from wsserver.credentials import authority, called
 from wsserver.flags import Load
 from wsserver.log.store import StoreError
 from wsserver.operations.findings import Finding, fail, ok, warn
@@ -78,28 +78,47 @@ def _credentials(settings: Settings) -> Iterator[Finding]:
             "credentials", f"none, so only this machine may connect ({settings.host})"
         )
     if settings.auth_keys_file is not None:
-        try:
-            keys = KeyAuthority.load(Path(settings.auth_keys_file))
-        except KeysError as error:
-            yield failure("credentials", error)
-        else:
-            yield ok("credentials", f"keys in {settings.auth_keys_file}")
-            for warning in keys.warnings:
-                yield warn("credentials", *_taken_apart(warning))
+        yield from _keys(settings.auth_keys_file)
     if settings.has_jwt:
-        warnings: list[str] = []
-        try:
-            authority(
-                msgspec.structs.replace(settings, auth_keys_file=None),
-                lambda: 0.0,
-                lambda _, about: warnings.append(about),
-            )
-        except SettingsError as error:
-            yield failure("credentials", error)
-        else:
-            yield ok("credentials", "JSON Web Tokens")
-            for warning in warnings:
-                yield warn("credentials", *_taken_apart(warning))
+        yield from _tokens(settings)
+    if settings.auth_call is not None:
+        yield from _call(settings.auth_call)
+
+
+def _keys(file: str) -> Iterator[Finding]:
+    try:
+        keys = KeyAuthority.load(Path(file))
+    except KeysError as error:
+        yield failure("credentials", error)
+        return
+    yield ok("credentials", f"keys in {file}")
+    for warning in keys.warnings:
+        yield warn("credentials", *_taken_apart(warning))
+
+
+def _tokens(settings: Settings) -> Iterator[Finding]:
+    warnings: list[str] = []
+    try:
+        authority(
+            msgspec.structs.replace(settings, auth_keys_file=None, auth_call=None),
+            lambda: 0.0,
+            lambda _, about: warnings.append(about),
+        )
+    except SettingsError as error:
+        yield failure("credentials", error)
+        return
+    yield ok("credentials", "JSON Web Tokens")
+    for warning in warnings:
+        yield warn("credentials", *_taken_apart(warning))
+
+
+def _call(path: str) -> Iterator[Finding]:
+    try:
+        called(path)
+    except SettingsError as error:
+        yield failure("credentials", error)
+    else:
+        yield ok("credentials", f"what {path} believes")
 
 
 def _endpoint(settings: Settings) -> Iterator[Finding]:
