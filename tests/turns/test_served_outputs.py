@@ -13,7 +13,15 @@ from tests.fakes.rig import done, events, rig
 from tests.fakes.scripted import ScriptedProvider, says
 from tests.turns.served import FakeTools, begun, calling, gives, named, raises, results
 from wsserver.engine.server_tools import ToolError
+from wsserver.engine.tools import SILENT_FAILURE
 from wsserver.turns.served_calls import fitted
+
+
+class UnsayableError(Exception):
+    """Fails where it should say what is wrong."""
+
+    def __str__(self) -> str:
+        raise AttributeError("detail")
 
 
 async def test_t08_a_failing_call_leaves_the_others_their_results() -> None:
@@ -44,6 +52,7 @@ async def test_t08_a_failing_call_leaves_the_others_their_results() -> None:
             "two things (1 sub-exception)",
         ),
         (ToolError("half \ud83d"), "half ?"),
+        (UnsayableError(), SILENT_FAILURE),
     ],
     ids=repr,
 )

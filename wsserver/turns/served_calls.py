@@ -101,7 +101,7 @@ class ServedCalls:
                 opened.name, _decode(opened.arguments), context
             )
         except ToolError as error:
-            return "error", fitted(str(error) or SILENT_FAILURE, limit)[1]
+            return "error", fitted(_said(error), limit)[1]
         except anyio.get_cancelled_exc_class():
             if anyio.current_effective_deadline() == -math.inf:
                 raise
@@ -110,11 +110,19 @@ class ServedCalls:
         except Exception as error:
             # The one boundary around tools, which may be anybody's code.
             log.exception("server_tool_failed", tool=opened.name)
-            return "error", fitted(str(error) or SILENT_FAILURE, limit)[1]
+            return "error", fitted(_said(error), limit)[1]
         return fitted(output, limit)
 
     def _progress(self, call: str) -> None:
         self._batch.progress(call, self._services.clock.now())
+
+
+def _said(error: Exception) -> str:
+    """Returns what a tool's exception says; to say it is the tool's code, too."""
+    try:
+        return str(error) or SILENT_FAILURE
+    except Exception:  # noqa: BLE001 - of the same boundary
+        return SILENT_FAILURE
 
 
 def fitted(output: Any, max_bytes: int) -> tuple[Status, Any]:
