@@ -4,12 +4,10 @@ export class Approvals {
   #waiting = new Map();
   #answered = new Set();
   #names = new Set();
-  #onChange;
-
-  /** @param {() => void} onChange something began to wait, or waits no more */
-  constructor(onChange) {
-    this.#onChange = onChange;
-  }
+  /** Something began to wait, or waits no more. */
+  onChange = () => {};
+  /** A call of a tool with that name began to wait. */
+  onAsk = (name) => {};
 
   /** Makes a tool of one, that runs only when it was allowed. */
   guard(name, tool) {
@@ -37,11 +35,11 @@ export class Approvals {
     return [...this.#waiting.keys()].some((key) => key.startsWith(`${conversation} `));
   }
 
-  #asked({ conversation, call, signal }) {
+  #asked({ conversation, call, name, signal }) {
     const key = `${conversation} ${call}`;
     const over = () => {
       this.#waiting.delete(key);
-      this.#onChange();
+      this.onChange();
     };
     return new Promise((resolve, reject) => {
       const answered = (settle) => () => {
@@ -52,7 +50,8 @@ export class Approvals {
       const deny = answered(() => reject(new Error("The user did not allow it.")));
       this.#waiting.set(key, { allow, deny });
       signal.addEventListener("abort", () => reject(signal.reason));
-      this.#onChange();
+      this.onChange();
+      this.onAsk(name);
     }).finally(over);
   }
 }

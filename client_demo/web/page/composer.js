@@ -14,6 +14,7 @@ export class Composer {
   #input = byId("input");
   #stop = byId("stop");
   #policy = byId("policy");
+  #choice = this.#policy.closest("label");
   #on;
 
   /**
@@ -43,6 +44,10 @@ export class Composer {
     this.#fit();
   }
 
+  get isEmpty() {
+    return this.#input.value === "";
+  }
+
   /** Puts words below those that are there. */
   add(text) {
     this.text = [this.#input.value, text].filter((each) => each !== "").join("\n\n");
@@ -53,18 +58,20 @@ export class Composer {
     this.#input.focus();
   }
 
+  /** Takes the focus that is left over; on a touch screen it would bring up the keyboard. */
+  takeFocus() {
+    if (!matchMedia("(pointer: coarse)").matches) this.focus();
+  }
+
   /** While an answer is under way: Stop is there, and what a message would do. */
   set busy(busy) {
     if (this.#stop.hidden === !busy) return;
-    const held = [this.#stop, this.#policy].includes(document.activeElement);
     this.#stop.hidden = !busy;
-    this.#policy.hidden = !busy;
-    // On a touch screen it would bring up the keyboard.
-    if (held && !matchMedia("(pointer: coarse)").matches) this.focus();
+    this.#choice.hidden = !busy;
   }
 
   #key(event) {
-    if (event.key === "ArrowUp" && this.#input.value === "" && !event.altKey) {
+    if (event.key === "ArrowUp" && this.isEmpty && !event.altKey) {
       if (this.#on.editLast()) event.preventDefault();
       return;
     }

@@ -13,7 +13,8 @@ const GONE = "This conversation is no longer on the server.";
 const DRAFTED = "A conversation is no longer on the server. What was not sent in it is the draft of a new one.";
 
 export function shortened(text) {
-  return text.trim().replaceAll(/\s+/g, " ").slice(0, TITLE_LENGTH);
+  const title = text.trim().replaceAll(/\s+/g, " ");
+  return title.length > TITLE_LENGTH ? `${title.slice(0, TITLE_LENGTH - 1).trimEnd()}…` : title;
 }
 
 export class Library {
@@ -33,6 +34,12 @@ export class Library {
 
   get active() {
     return this.#client.conversations.get(this.activeId);
+  }
+
+  /** Whether nothing was said yet in the one that is shown. */
+  get isFresh() {
+    const { active } = this;
+    return active !== undefined && active.fold.items.length === 0 && active.sends.size === 0;
   }
 
   /** Shows what the address names, or what was shown last; keeps the newest ones open. */
@@ -96,8 +103,7 @@ export class Library {
 
   /** Begins a conversation, unless the one that is shown is still empty. */
   begin() {
-    const { active } = this;
-    if (active && active.fold.items.length === 0 && active.sends.size === 0) {
+    if (this.isFresh) {
       this.#onShow();
       return;
     }

@@ -2,10 +2,12 @@
 // the client's conversations; here is only what the screen adds to it.
 
 import { ChatClient, chaotic } from "../client.js";
+import { contentText } from "../fold.js";
 import { onLinked } from "./address.js";
 import { Composer } from "./composer.js";
 import { ConnectionPanel } from "./connection.js";
 import { byId, setText } from "./dom.js";
+import { keepingFocus } from "./focus.js";
 import { Library } from "./library.js";
 import { offerModels, showModel, startLook } from "./look.js";
 import { switches } from "./network.js";
@@ -38,6 +40,8 @@ let frame = 0;
 let tick = 0;
 /** What a screen reader was told that is waited for. */
 let announcedWait = null;
+/** Shown answers that ended, to be told once they are on the screen. */
+const toTell = [];
 /** What went wrong last with something the user asked for, or null. */
 let complaint = null;
 
@@ -110,7 +114,8 @@ function shown() {
   const { activeId } = library;
   news.delete(activeId);
   composer.text = store.draft(activeId);
-  composer.focus();
+  if (library.isFresh) composer.focus();
+  else composer.takeFocus();
   sidebar.toggle(false);
   follower.toEnd();
   schedule();
@@ -144,7 +149,10 @@ async function stop() {
 }
 
 async function takeBack(message) {
-  if ((await interrupt({ send: message.id })) === "dequeued") takenBack.add(message.id);
+  if ((await interrupt({ send: message.id })) === "dequeued") {
+    takenBack.add(message.id);
+    if (composer.isEmpty) composer.add(contentText(message.content));
+  }
   schedule();
 }
 
@@ -225,9 +233,7 @@ function tell(text) {
 
 function ended(conversation, turn) {
   if (conversation.id !== library.activeId || document.hidden) news.add(conversation.id);
-  if (conversation.id === library.activeId) {
-    announce(`Answer ${ending(turn)}. ${turn.text.slice(0, ANNOUNCED_LENGTH)}`);
-  }
+  if (conversation.id === library.activeId) toTell.push(turn);
   showTitle();
 }
 
@@ -255,7 +261,7 @@ function complain(text) {
 // --- the screen
 
 function schedule() {
-  frame ||= requestAnimationFrame(paint);
+  frame ||= requestAnimationFrame(() => keepingFocus(paint, () => composer.takeFocus()));
 }
 
 function paint() {
@@ -277,6 +283,7 @@ function paint() {
     versions: (message) => library.versions(list, message),
   });
   showWaiting(active);
+  tellEnds();
   showEmpty(active);
   composer.busy = active.busy;
   showTitle(list);
@@ -297,6 +304,13 @@ function showWaiting({ fold }) {
   clearTimeout(tick);
   const isSilent = transcriptRoot.querySelector(".waiting:not([hidden])") !== null;
   if (fold.running && isSilent && !document.hidden) tick = setTimeout(schedule, TICK_MS);
+}
+
+function tellEnds() {
+  const shown = toTell.splice(0).map((turn) => [turn, transcript.spoken(turn)]);
+  const told = shown.filter(([, text]) => text !== null);
+  if (told.length === 0) return;
+  announce(told.map(([turn, text]) => `Answer ${ending(turn)}. ${text.slice(0, ANNOUNCED_LENGTH)}`).join(" "));
 }
 
 function showTitle(list = store.listed()) {
@@ -340,9 +354,11 @@ document.addEventListener("visibilitychange", () => {
   schedule();
 });
 addEventListener("online", () => client.wake());
+addEventListener("offline", () => client.connected && client.wake());
 addEventListener("pageshow", (event) => event.persisted && client.wake());
 store.onListed(() => tell(library.forgetDeleted()));
 approvals.onChange = schedule;
+approvals.onAsk = (name) => announce(`The model wants to run ${name}: allow or deny it.`);
 onLinked(() => library.follow());
 
 startLook((model) => {

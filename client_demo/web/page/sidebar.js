@@ -7,6 +7,7 @@ const STATES = { asks: "waits for you", busy: "answering", news: "new answer", f
 export class Sidebar {
   #list = byId("conversations");
   #rows = new Map();
+  #activeId = null;
   #onPick;
   #onDelete;
 
@@ -19,6 +20,11 @@ export class Sidebar {
       if (this.#isOpen) byId("new").focus();
     });
     byId("shade").addEventListener("click", () => this.toggle(false));
+    // Whoever tabs on would be behind the drawer.
+    const side = document.querySelector("aside");
+    side.addEventListener("focusout", ({ relatedTarget }) => {
+      if (relatedTarget && !side.contains(relatedTarget)) this.toggle(false);
+    });
     // Ahead of the key that stops an answer.
     document.addEventListener("keydown", (event) => this.#leave(event), { capture: true });
   }
@@ -49,7 +55,7 @@ export class Sidebar {
   show(listed, activeId, stateOf) {
     const rows = listed.map((entry) => {
       const row = this.#rows.get(entry.id) ?? this.#row(entry.id);
-      setText(row.querySelector(".title"), entry.title);
+      this.#name(row, entry.title);
       const state = stateOf(entry.id);
       const pick = row.querySelector(".pick");
       if (entry.id === activeId) pick.setAttribute("aria-current", "true");
@@ -64,6 +70,16 @@ export class Sidebar {
     if (rows.length !== there.length || rows.some((row, i) => row !== there[i])) {
       this.#list.replaceChildren(...rows);
     }
+    if (activeId !== this.#activeId) this.#rows.get(activeId)?.scrollIntoView({ block: "nearest" });
+    this.#activeId = activeId;
+  }
+
+  #name(row, title) {
+    const shown = row.querySelector(".title");
+    if (shown.textContent === title) return;
+    setText(shown, title);
+    row.querySelector(".pick").title = title;
+    row.querySelector(".delete").setAttribute("aria-label", `Delete ${title}`);
   }
 
   #row(id) {
@@ -76,7 +92,7 @@ export class Sidebar {
         h("span", { class: "title" }),
         h("span", { class: "state" }),
       ),
-      h("button", { type: "button", class: "delete", "aria-label": "Delete", title: "Delete", onclick: () => this.#onDelete(id) }, "×"),
+      h("button", { type: "button", class: "delete", title: "Delete", onclick: () => this.#onDelete(id) }, "×"),
     );
     this.#rows.set(id, row);
     return row;

@@ -4,9 +4,7 @@
 import { Approvals } from "./approvals.js";
 import { setTheme } from "./look.js";
 
-export const approvals = new Approvals(() => approvals.onChange());
-/** Runs when a call began to wait for the user, or waits no more. */
-approvals.onChange = () => {};
+export const approvals = new Approvals();
 
 /** @type {Record<string, import("../client.js").Tool>} */
 export const TOOLS = {

@@ -76,6 +76,11 @@ export class Transcript {
     if (turn) this.#actions.copy(turn.text);
   }
 
+  /** An answer as it is read; null where it is not shown. */
+  spoken(turn) {
+    return this.#views.get(turn)?.spoken ?? null;
+  }
+
   #lastTurn() {
     return this.#fold.items.findLast((item) => item.kind === "turn");
   }

@@ -102,6 +102,11 @@ export class TurnView {
     return waitsFor;
   }
 
+  /** Its text as it is read: without marks. */
+  get spoken() {
+    return [...this.#body.querySelectorAll(".markdown")].map((each) => each.innerText).join("\n");
+  }
+
   #startOver() {
     this.#revision = this.#turn.revision;
     this.#views.clear();
