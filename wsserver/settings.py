@@ -39,6 +39,8 @@ class Model(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         base_url: An OpenAI-compatible API, such as `http://localhost:8000/v1`.
         model: The name it has there; None for the same.
         api_key_env: The variable that holds the API key; None for no key.
+        headers: A table: what each request has besides, as gateways ask for it.
+        headers_env: A table: the same, each with the variable that holds its value.
         context_tokens: The model's window; None for the setting of that name.
         first_token_timeout_seconds: From a model call to its first token; None for
             `upstream_first_token_timeout_seconds`.
@@ -49,6 +51,8 @@ class Model(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     base_url: Text
     model: Text | None = None
     api_key_env: Text | None = None
+    headers: dict[Text, Text] = {}
+    headers_env: dict[Text, Text] = {}
     context_tokens: Count | None = None
     first_token_timeout_seconds: Seconds | None = None
     fallback: tuple[Text, ...] = ()

@@ -20,6 +20,7 @@ from wsserver.settings import Model, Settings
 from wsserver.settings_error import SettingsError
 from wsserver.turns.models import DEMO_PREFIX, ModelTable
 from wsserver.turns.services import Target
+from wsserver.upstream_headers import upstream_headers
 
 if TYPE_CHECKING:
     from wsserver.providers.openai_chat import OpenAIChat
@@ -34,6 +35,7 @@ _OPENAI = "openai"  # whoever speaks its API
 
 _CHAIN_MARGIN_SECONDS = 1.0
 _NONE: Mapping[str, Target] = {}
+_NO_HEADERS: Mapping[str, str] = {}
 _LOCAL_STOP_SECONDS = 0.4  # part of what a drain may take
 
 
@@ -52,7 +54,9 @@ class Upstreams:
         self._settings = settings
         self._environ = environ
         self._stack = stack
-        self._chats: dict[tuple[str, str | None], OpenAIChat] = {}
+        self._chats: dict[
+            tuple[str, str | None, frozenset[tuple[str, str]]], OpenAIChat
+        ] = {}
 
     async def table(self, own: Mapping[str, Target] = _NONE) -> ModelTable:
         """Returns which name leads where, each to one upstream.
@@ -149,7 +153,8 @@ class Upstreams:
                     f"models.{name}: {model.api_key_env} is not set; set it to the API"
                     " key, or leave api_key_env out"
                 )
-        chat = self._chat(f"models.{name}", model.base_url, key)
+        headers = upstream_headers(name, model, self._environ)
+        chat = self._chat(f"models.{name}", model.base_url, key, headers)
         target = self._target(chat, model.model or name, model.context_tokens)
         seconds = model.first_token_timeout_seconds
         return structs.replace(target, first_token_seconds=seconds)
@@ -182,10 +187,17 @@ class Upstreams:
             provider_name=_OPENAI,
         )
 
-    def _chat(self, setting: str, base_url: str, api_key: str | None) -> "OpenAIChat":
+    def _chat(
+        self,
+        setting: str,
+        base_url: str,
+        api_key: str | None,
+        headers: Mapping[str, str] = _NO_HEADERS,
+    ) -> "OpenAIChat":
         from wsserver.providers.openai_chat import OpenAIChat, OpenAIChatSettings
 
-        chat = self._chats.get((base_url, api_key))
+        same = (base_url, api_key, frozenset(headers.items()))
+        chat = self._chats.get(same)
         if chat is None:
             settings = self._settings
             try:
@@ -195,6 +207,7 @@ class Upstreams:
                         api_key=api_key,
                         connect_timeout_seconds=settings.upstream_connect_timeout_seconds,
                         pool_size=settings.upstream_pool_size,
+                        headers=headers,
                         trust_environment=True,
                     )
                 )
@@ -203,7 +216,7 @@ class Upstreams:
                     f"{setting}: {without_userinfo(base_url)!r} is no HTTP URL; write one such as"
                     " http://localhost:8000/v1"
                 ) from None
-            self._chats[base_url, api_key] = chat
+            self._chats[same] = chat
             self._stack.push_async_callback(chat.aclose)
         return chat
 

@@ -61,3 +61,20 @@ def test_a_url_that_can_not_be_used_is_named_without_its_password() -> None:
     environ = {"WSSERVER_AUTH_JWT_JWKS_URL": "ftp://ann:HUSH@keys/"}
     with pytest.raises(SettingsError, match=r"auth_jwt_jwks_url: 'ftp://\*\*\*@keys/'"):
         load(flags={}, environ=environ)
+
+
+def test_headers_that_are_secrets_are_named_only(tmp_path: Path) -> None:
+    file = tmp_path / "wsserver.toml"
+    file.write_text(
+        '[models.m]\nbase_url = "http://up/v1"\n'
+        'headers = { api-key = "HUSH", x-team = "red" }\n'
+        'headers_env = { x-gateway-token = "TOKEN" }\n'
+    )
+    shown = as_toml(load(flags={}, environ={}, config=file))
+    assert "HUSH" not in shown
+    assert "# headers.api-key is set" in shown.splitlines()
+    assert tomllib.loads(shown)["models"]["m"] == {
+        "base_url": "http://up/v1",
+        "headers": {"x-team": "red"},
+        "headers_env": {"x-gateway-token": "TOKEN"},
+    }

@@ -111,6 +111,12 @@ def test_words_about_length_do_not_hide_the_status(status: int) -> None:
     assert failure.code != "context_length"
 
 
+def test_litellm_without_a_database_knows_no_key() -> None:
+    failure = of_status(400, message="No connected db.", type="no_db_connection")
+    assert (failure.code, failure.retryable) == ("upstream_auth", False)
+    assert failure.message == "No connected db."
+
+
 @pytest.mark.parametrize(
     "code", ["content_filter", "content_policy_violation", "data_inspection_failed"]
 )
@@ -165,6 +171,9 @@ def test_errors_inside_an_answer(payload: object, code: str, retryable: bool) ->
         ("  plain words\n", "plain words"),
         ("<html><title>502 Bad Gateway</title>", "502 Bad Gateway"),
         ("<p>no title", "otherwise"),
+        ({"html-message": "Message: fetch failed"}, "Message: fetch failed"),
+        ({"html-message": "<html><title>502</title>"}, "502"),
+        ({"html-message": None, "message": "beside"}, "beside"),
         ({"message": "half \ud83d"}, "half \ufffd"),
         ({"message": "x" * 5000}, "x" * MAX_MESSAGE_CHARS),
     ],

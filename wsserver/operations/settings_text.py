@@ -44,6 +44,8 @@ def _members(members: dict[str, Any]) -> Iterator[str]:
         if isinstance(value, dict):
             variables = cast("dict[str, str]", value)
             secret = {key for key, said in variables.items() if _is_secret(key, said)}
+            if name == "headers_env":
+                secret.clear()  # These values are names of variables.
             yield from (f"# {name}.{key} is set" for key in sorted(secret))
             value = {k: v for k, v in variables.items() if k not in secret}
         if value:

@@ -18,6 +18,7 @@ from msgspec.structs import replace
 
 from wsserver.engine.model import Failure
 from wsserver.engine.secrets import hide, telling_values, url_secrets
+from wsserver.providers.exact_json import is_object
 from wsserver.providers.reports import Report, read_report
 from wsserver.providers.surrogates import clean
 
@@ -49,6 +50,11 @@ _FILTERED_WORDS: Final = frozenset(
     }
 )
 _QUOTA_WORDS: Final = frozenset({"insufficient_quota"})
+
+# Where Portkey's gateway puts what is no JSON: a page, or why there is no connection.
+_TEXT_MEMBER: Final = "html-message"
+# What LiteLLM says, with 400, of a key that it does not know and has no database for.
+_AUTH_WORDS: Final = frozenset({"no_db_connection"})
 
 Flaw = Literal["was cut off", "can't be read"]
 """What can be wrong with what an upstream explains."""
@@ -181,6 +187,8 @@ def _failure(
         retryable = False
     if words & _QUOTA_WORDS:
         code, retryable = "upstream_rate_limited", False
+    elif words & _AUTH_WORDS:
+        code, retryable = "upstream_auth", False
     elif words & _FILTERED_WORDS:
         code, retryable = "content_filter", False
     elif words & _TOO_LONG_WORDS or (
@@ -205,6 +213,8 @@ def _status_of(words: set[str]) -> int | None:
 
 
 def _read(payload: object, *, plain: bool = False) -> Report:
+    if is_object(payload) and isinstance(text := payload.get(_TEXT_MEMBER), str):
+        payload = text
     if isinstance(payload, str):
         payload = _without_markup(payload)
     report = read_report(payload, plain=plain)
