@@ -119,6 +119,13 @@ def test_a_file_that_cannot_be_read_is_named(
     assert str(file) in str(caught.value)
 
 
+def test_a_file_may_begin_with_a_byte_order_mark(tmp_path: Path) -> None:
+    file = tmp_path / "keys"
+    file.write_text(f"alice:{ALICE}\n", "utf-8-sig")
+    file.chmod(0o600)
+    assert KeyAuthority.load(file).warnings == ()
+
+
 async def test_everything_is_allowed_within_the_space_and_nothing_outside() -> None:
     authority = parse(f"alice:{ALICE}")
     alice = await authority.authenticate(ALICE)

@@ -94,7 +94,7 @@ class KeyAuthority:
         """
         try:
             mode = path.stat().st_mode
-            text = path.read_text("utf-8")
+            text = path.read_text("utf-8-sig")  # editors on Windows begin so
         except OSError as error:
             raise KeysError(
                 f"{path}: {error.strerror}; name a file that can be read"
