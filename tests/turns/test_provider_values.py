@@ -76,6 +76,7 @@ class Says:
         lambda: refused(retry_after_seconds=-1.0),
         lambda: Finished(reason="error", failure=failure(message=HALF)),
         lambda: Finished(reason="stop", upstream_reason=HALF),
+        lambda: Finished(**{"reason": "end_turn"}),
         lambda: counted(-1),
         lambda: counted(1.5),
         lambda: counted(True),

@@ -10,13 +10,14 @@ provider, whose faults end one turn; further on nobody could end it any more.
 
 from collections.abc import Sequence
 from math import inf
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from msgspec import Struct
 
 FinishReason = Literal[
     "stop", "length", "tool_calls", "content_filter", "error", "incomplete"
 ]
+_REASONS = get_args(FinishReason)
 
 
 MOST_TOKENS = 2**53 - 1
@@ -182,7 +183,8 @@ class Finished(Struct, frozen=True, kw_only=True):
         failure: Only with reason `error`.
 
     Raises:
-        ValueError: `upstream_reason` holds half of a surrogate pair.
+        ValueError: `reason` is another one, or `upstream_reason` holds half of a
+            surrogate pair.
     """
 
     reason: FinishReason
@@ -193,6 +195,8 @@ class Finished(Struct, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         """Checks what was given."""
+        if self.reason not in _REASONS:
+            raise ValueError(f"{self.reason!r} is no reason; there are {_REASONS}")
         if self.upstream_reason is not None:
             _check_texts(self.upstream_reason)
 
