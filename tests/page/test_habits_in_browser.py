@@ -6,7 +6,7 @@ import orjson
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.page.scripted import NOT_FOUND, ScriptedServer
+from tests.page.scripted import NOT_FOUND, ScriptedServer, proof
 from tests.page.test_chat_in_browser import QUICK_ANSWER, ask, complete, visit
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(60)]
@@ -169,6 +169,22 @@ def test_who_leaves_an_edit_is_where_it_began(page: Page, address: str) -> None:
     expect(page.locator(".editor textarea")).to_be_focused()
     page.keyboard.press("Escape")
     expect(page.locator("#input")).to_be_focused()
+
+
+def test_an_edit_that_the_server_refuses_is_not_lost(
+    page: Page, server: ScriptedServer
+) -> None:
+    server.start(server.ask("As it was"))
+    server.done(text=proof(""))
+    page.fill("#input", "Of now")
+    page.locator(".edit").focus()
+    page.keyboard.press("Enter")
+    page.locator(".editor textarea").fill("As it should be")
+    page.keyboard.press("Enter")
+    expect(page.locator(".editor")).to_have_count(0)
+    server.reply(server.last("fork"), {"ok": False, "error": NOT_FOUND})
+    expect(page.locator("#input")).to_have_value("Of now\n\nAs it should be")
+    expect(page.locator("#notice")).to_have_text("no")
 
 
 def test_settings_that_the_server_refuses_say_why(

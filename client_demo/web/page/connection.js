@@ -53,7 +53,7 @@ export class ConnectionPanel {
     this.#drop.hidden = status.state !== "online";
     const restarts = status.goaway !== null && status.state !== "stopped";
     this.#bar.hidden = status.state === "online" && !restarts;
-    this.#bar.classList.toggle("restarts", restarts);
+    for (const each of [this.#bar, this.#dot]) each.classList.toggle("restarts", restarts);
     this.#retry.hidden = status.state !== "waiting" && status.state !== "stopped";
     this.#token.hidden = !(status.code === 4401 || byId("token").value !== "");
     this.#ask(status.state === "stopped" && status.code === 4401);
