@@ -24,6 +24,7 @@ from wsserver.engine.model import (
 from wsserver.turns.provider import ModelStream, Sink
 
 HALF = "half of a pair: \ud800"
+ANOTHER: Any = "end_turn"  # of another API
 
 
 def failure(**members: Any) -> Failure:
@@ -76,7 +77,7 @@ class Says:
         lambda: refused(retry_after_seconds=-1.0),
         lambda: Finished(reason="error", failure=failure(message=HALF)),
         lambda: Finished(reason="stop", upstream_reason=HALF),
-        lambda: Finished(**{"reason": "end_turn"}),
+        lambda: Finished(reason=ANOTHER),
         lambda: counted(-1),
         lambda: counted(1.5),
         lambda: counted(True),
