@@ -239,6 +239,11 @@ def test_a_final_failure_names_no_time_to_wait() -> None:
     assert failure_from_status(400, None, 5.0).retry_after_seconds is None
 
 
+def test_a_page_that_never_closes_its_tags_takes_no_time() -> None:
+    page = "<title " * 300_000  # minutes, were the rest looked at from each of them
+    assert failure_from_payload(page, "otherwise").message == "otherwise"
+
+
 NAMES = st.sampled_from(
     ["error", "errors", "message", "code", "type", "detail", "status", "error_message"]
 )

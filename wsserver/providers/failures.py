@@ -37,7 +37,7 @@ _TOO_LONG: Final = re.compile(
     re.VERBOSE | re.IGNORECASE,
 )
 _MARKUP: Final = re.compile(r"\s*<|[^<]{0,200}<(?:html|head|body)\b", re.IGNORECASE)
-_TITLE: Final = re.compile(r"<(?:title|message)\b[^>]*>([^<]*)<", re.IGNORECASE)
+_TITLE: Final = re.compile(r"<(?:title|message)\b[^<>]*>([^<]*)<", re.IGNORECASE)
 _TOO_LONG_WORDS: Final = frozenset(
     {"context_length_exceeded", "exceed_context_size_error", "request_too_large"}
 )
