@@ -1,9 +1,10 @@
 """What must be true of every log at the end, by itself and of what the model said."""
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import pairwise
+from typing import Any
 from zlib import crc32
 
 import msgspec
@@ -14,6 +15,7 @@ from protocol.events import (
     DoneEvent,
     LogEvent,
     MessageEvent,
+    RefusalEvent,
     StartEvent,
     ToolCallEvent,
     ToolDeltaEvent,
@@ -69,6 +71,7 @@ class _Turn:
         self.text: list[tuple[int, str]] = []
         self.before = 0  # pieces of text before the last result of a tool
         self.cut: CutEvent | None = None
+        self.refused = False
         self.usages = 0
         self.error: TurnErrorEvent | None = None
         self.calls: Counter[str] = Counter()
@@ -81,6 +84,8 @@ class _Turn:
         match event:
             case DeltaEvent():
                 self.text.append((event.seq, event.text))
+            case RefusalEvent():
+                self.refused = True
             case CutEvent():
                 self.cut = event
                 self._prove(event, wrong)
@@ -99,9 +104,13 @@ class _Turn:
             case _:
                 pass
 
-    def _prove(self, event: CutEvent | DoneEvent, wrong: Report) -> None:
+    def kept(self, begin: int = 0) -> str:
+        """Returns what is kept of the answer, from some piece of it on."""
         through = 2**60 if self.cut is None else self.cut.keep_through
-        kept = "".join(text for seq, text in self.text if seq <= through).encode()
+        return "".join(text for seq, text in self.text[begin:] if seq <= through)
+
+    def _prove(self, event: CutEvent | DoneEvent, wrong: Report) -> None:
+        kept = self.kept().encode()
         if (len(kept), crc32(kept)) != (event.text.bytes, event.text.crc32):
             wrong(f"it proves another text than {kept!r}: {event}")
 
@@ -124,7 +133,7 @@ def check_log(log: Log, model: Model, report: Report) -> None:
             _check_counts(turn, turn.done, wrong)
             asked = messages[turn.start.message].content
             _check_said(turn, turn.done, asked, model, wrong)
-    _check_order(turns, model, wrong)
+    _check_order(messages, turns, model, wrong)
 
 
 def _say(name: str, report: Report, what: str) -> None:
@@ -175,23 +184,34 @@ def _check_said(
             wrong(f"turn {turn.start.turn} is not about {asked!r}: {prompt}")
 
 
-def _check_order(turns: list[_Turn], model: Model, wrong: Report) -> None:
-    """Checks that what a model was asked stands before its answer ever after."""
+def _check_order(
+    messages: dict[int, MessageEvent], turns: list[_Turn], model: Model, wrong: Report
+) -> None:
+    """Checks that a prompt holds the turn before it as that was, and what was kept."""
     asked = [
         (turn, prompts)
         for turn in turns
         if (prompts := model.prompts[turn.start.request_id])
     ]
-    for (turn, prompts), (_, later) in pairwise(asked):
-        before = [m for m in prompts[-1] if m["role"] in _ASKING]
-        places = [n for n, m in enumerate(later[0]) if m["role"] in _ASKING]
-        after = [later[0][n] for n in places[: len(before)]]
-        answer = "".join(text for _, text in turn.text[turn.before :])
-        if not answer or turn.cut is not None:
+    for (turn, prompts), (following, later) in pairwise(asked):
+        if turn.cut is not None and turn.cut.seq > following.start.seq:
             continue
-        if before != after:
-            wrong(f"turn {turn.start.turn} was asked {before}, and then {after}")
-        else:
-            place = places[len(before) - 1] + 1
-            if later[0][place]["content"] != answer:
-                wrong(f"{answer!r} does not follow on {before[-1]}: {later[0]}")
+        last, prompt = _asking(prompts[-1]), later[0]
+        question = {"role": "user", "content": messages[turn.start.message].content}
+        places = [n for n, m in enumerate(prompt) if m["role"] in _ASKING]
+        begin, end = prompt.index(question), places[len(last) - 1]
+        after = next((n for n in places if n > end), len(prompt))
+        said = [
+            m["content"] or "" for m in prompt[begin:after] if m["role"] == "assistant"
+        ]
+        answer = turn.kept(turn.before)
+        if not turn.refused and "".join(said) != turn.kept():
+            wrong(f"turn {turn.start.turn} is told as {said}, not {turn.kept()!r}")
+        if answer and _asking(prompt)[: len(last)] != last:
+            wrong(f"turn {turn.start.turn} was asked {last}, and then {prompt}")
+        elif answer and prompt[end + 1]["content"] != answer:
+            wrong(f"{answer!r} does not follow on {last[-1]}: {prompt}")
+
+
+def _asking(prompt: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [message for message in prompt if message["role"] in _ASKING]

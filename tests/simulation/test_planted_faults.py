@@ -151,6 +151,17 @@ def moves_what_was_answered(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(PromptFold, "_group", group)
 
 
+def tells_what_was_cut(patch: pytest.MonkeyPatch) -> None:
+    """The model is told text that the user has cut."""
+    real = PromptFold._group
+
+    def group(fold: PromptFold, turn: Any) -> list[Any]:
+        turn.kept_bytes = None
+        return real(fold, turn)
+
+    patch.setattr(PromptFold, "_group", group)
+
+
 PLANTS: list[Plant] = [
     loses_a_delta,
     says_done_twice,
@@ -166,6 +177,7 @@ PLANTS: list[Plant] = [
     gathers_for_ever,
     leaves_a_call_without_a_result,
     moves_what_was_answered,
+    tells_what_was_cut,
 ]
 
 
