@@ -1,7 +1,7 @@
 import orjson
 import pytest
 
-from wsserver.operations.findings import Finding, Report, fail, ok, warn
+from wsserver.operations.findings import Finding, Report, fail, ok, taken_apart, warn
 
 
 @pytest.mark.parametrize(
@@ -53,3 +53,21 @@ def test_what_an_upstream_says_can_not_move_the_cursor(
     Report(as_json=False).add(ok("up", "a\x1b[2Jb\n c\x9b\u202ed"))
 
     assert capsys.readouterr().out == "ok    up            a\ufffd[2Jb c\ufffd\ufffdd\n"
+
+
+@pytest.mark.parametrize(
+    ("message", "parts"),
+    [
+        ("port: 0 is none; set it", ("port: 0 is none", "set it")),
+        ("it is full. Free some; then go on.", ("it is full", "Free some; then go on")),
+        (
+            "anyone may; set a, or b; c. is one",
+            ("anyone may", "set a, or b; c. is one"),
+        ),
+        ("it is not there", ("it is not there", "look")),
+    ],
+)
+def test_an_error_says_what_is_wrong_and_what_to_do(
+    message: str, parts: tuple[str, str]
+) -> None:
+    assert taken_apart(message, "look") == parts

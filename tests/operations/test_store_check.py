@@ -49,6 +49,16 @@ def test_a_store_that_is_there_is_left_as_it_was(tmp_path: Path) -> None:
     assert {path.name for path in tmp_path.iterdir()} <= left
 
 
+def test_what_is_in_the_way_of_its_text_is_a_failure(tmp_path: Path) -> None:
+    anyio.run(used, tmp_path / "s.db")
+    (tmp_path / "s.db-text1").write_bytes(b"somebody's")
+
+    finding = store(settings(tmp_path / "s.db"))
+
+    assert (finding.status, finding.remedy) == ("fail", "Move it away")
+    assert "s.db-text1: is not of this store" in finding.says
+
+
 async def test_a_store_that_is_in_use_is_ok(tmp_path: Path) -> None:
     path = tmp_path / "s.db"
     open_store = await anyio.to_thread.run_sync(

@@ -12,8 +12,8 @@ from wsserver.auth.keys import KeyAuthority, KeysError
 from wsserver.credentials import authority, called
 from wsserver.flags import Load
 from wsserver.log.store import StoreError
-from wsserver.operations.findings import Finding, fail, ok, warn
-from wsserver.operations.store_check import taken_apart
+from wsserver.operations.findings import Finding, fail, ok, taken_apart, warn
+from wsserver.operations.store_check import check_file, unusable
 from wsserver.server_tools import load_tools
 from wsserver.settings import Settings
 from wsserver.settings_checks import is_loopback
@@ -22,6 +22,8 @@ from wsserver.sources import DEFAULT, FIELDS, Loaded
 from wsserver.store_file import store_file
 from wsserver.stores.open import check_platform
 from wsserver.upstreams import LOCAL_MODEL, open_upstreams
+
+_CORRECT = "correct it, or leave it out"
 
 
 def check(load: Load) -> Iterator[Finding]:
@@ -45,7 +47,7 @@ def check_loaded(loaded: Loaded) -> Iterator[Finding]:
     given = sum(origin != DEFAULT for origin in loaded.origins.values())
     yield ok("settings", f"{given} given, {len(FIELDS) - given} by default")
     for warning in loaded.warnings:
-        yield warn("settings", *_taken_apart(warning))
+        yield warn("settings", *taken_apart(warning, _CORRECT))
     yield from _credentials(settings)
     yield from _endpoint(settings)
     yield _metrics(settings)
@@ -64,12 +66,9 @@ def _store(settings: Settings) -> Iterator[Finding]:
             return
         check_platform()
         if os.access(path, os.R_OK) and path.stat().st_size:
-            from wsserver.stores.sqlite_archive import Archive
-
-            Archive(path).close()
+            check_file(path)
     except (SettingsError, StoreError) as error:
-        says = str(error).removeprefix("store: ")
-        yield fail("store", *taken_apart(says))
+        yield unusable(error)
 
 
 def _credentials(settings: Settings) -> Iterator[Finding]:
@@ -93,7 +92,7 @@ def _keys(file: str) -> Iterator[Finding]:
         return
     yield ok("credentials", f"keys in {file}")
     for warning in keys.warnings:
-        yield warn("credentials", *_taken_apart(warning))
+        yield warn("credentials", *taken_apart(warning, _CORRECT))
 
 
 def _tokens(settings: Settings) -> Iterator[Finding]:
@@ -109,7 +108,7 @@ def _tokens(settings: Settings) -> Iterator[Finding]:
         return
     yield ok("credentials", "JSON Web Tokens")
     for warning in warnings:
-        yield warn("credentials", *_taken_apart(warning))
+        yield warn("credentials", *taken_apart(warning, _CORRECT))
 
 
 def _call(path: str) -> Iterator[Finding]:
@@ -203,15 +202,9 @@ def _find_weights(path: str | None) -> None:
 def failures(check: str, error: SettingsError) -> Iterator[Finding]:
     """Makes the findings of settings that can't be used."""
     for fault in error.args:
-        yield fail(check, *_taken_apart(str(fault)))
+        yield fail(check, *taken_apart(str(fault), _CORRECT))
 
 
 def failure(check: str, error: Exception) -> Finding:
     """Makes the finding of an error about settings."""
-    return fail(check, *_taken_apart(str(error)))
-
-
-def _taken_apart(message: str) -> tuple[str, str]:
-    """Returns `what is wrong` and `what to do`, as messages about settings have them."""
-    says, _, remedy = message.rpartition("; ")
-    return (says, remedy) if says else (remedy, "correct it, or leave it out")
+    return fail(check, *taken_apart(str(error), _CORRECT))

@@ -1,5 +1,6 @@
 """What a check found: one line for a person, one line of JSON for a program."""
 
+import re
 from collections.abc import Callable
 from typing import Literal
 
@@ -44,6 +45,17 @@ def warn(check: str, says: str, remedy: str) -> Finding:
 def fail(check: str, says: str, remedy: str) -> Finding:
     """Makes the finding that something does not work."""
     return Finding(check=check, status="fail", says=says, remedy=remedy)
+
+
+def taken_apart(message: str, otherwise: str) -> tuple[str, str]:
+    """Returns what is wrong and what to do, as an error's message has them.
+
+    Args:
+        message: `This is wrong; do that`, or two sentences.
+        otherwise: What to do where it says nothing of that.
+    """
+    says, *remedy = re.split(r"[;.] ", message, maxsplit=1)
+    return says, remedy[0].rstrip(".") if remedy else otherwise
 
 
 Tell = Callable[[Finding], None]

@@ -17,6 +17,7 @@ from websockets.exceptions import InvalidHandshake, InvalidStatus
 from websockets.typing import Origin, Subprotocol
 
 from protocol.ids import SUBPROTOCOL
+from wsserver.engine.secrets import without_userinfo
 from wsserver.operations.dialogue import Dialogue
 from wsserver.operations.findings import Finding, Tell, fail, ok, warn
 from wsserver.transports.http import CHAT_PATH
@@ -70,7 +71,8 @@ class PublicUrl(Struct, frozen=True, kw_only=True):
         """
         parts = urlsplit(text if "://" in text else f"https://{text}")
         if parts.scheme not in ("http", "https", "ws", "wss") or not parts.hostname:
-            raise ValueError(f"{text!r} is no URL such as https://chat.example.org")
+            shown = without_userinfo(text)
+            raise ValueError(f"{shown!r} is no URL such as https://chat.example.org")
         secure = parts.scheme in ("https", "wss")
         return cls(
             secure=secure,
@@ -166,8 +168,10 @@ class _Answer(Struct, frozen=True, kw_only=True):
 
 
 def _get(url: PublicUrl, path: str) -> _Answer:
-    kind = http.client.HTTPSConnection if url.secure else http.client.HTTPConnection
-    connection = kind(url.host, url.port, timeout=CONNECT_SECONDS)
+    connect_to = (
+        http.client.HTTPSConnection if url.secure else http.client.HTTPConnection
+    )
+    connection = connect_to(url.host, url.port, timeout=CONNECT_SECONDS)
     try:
         connection.request("GET", url.prefix + path, headers={"Host": url.authority})
         response = connection.getresponse()

@@ -142,9 +142,11 @@ def _said(record: Inbound | Outbound) -> str:
         for member in ("outcome", "after", "model", "status", "reason", "code")
         if member in frame
     ]
-    error = frame.get("error")
-    if isinstance(error, dict):
-        words.append(str(error.get("code")))  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType]
+    match frame:
+        case {"error": {"code": code}}:
+            words.append(str(code))
+        case _:
+            pass
     words += [
         frame[member]
         for member in ("name", "content", "text")
@@ -161,10 +163,11 @@ def _short(name: object) -> str:
 def _clients(recording: Recording) -> Mapping[str, str]:
     found: dict[str, str] = {}
     for _, record in recording.records:
-        if isinstance(record, Inbound) and isinstance(record.frame, dict):
-            client = record.frame.get("client")
-            if record.frame.get("type") == "hello" and isinstance(client, dict):
-                found[record.connection] = printable(str(client.get("name", "")))  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType]
+        match record:
+            case Inbound(frame={"type": "hello", "client": {"name": name}}):
+                found[record.connection] = printable(str(name))
+            case _:
+                pass
     return found
 
 

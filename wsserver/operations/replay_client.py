@@ -9,8 +9,7 @@ from websockets.exceptions import ConnectionClosed
 
 from protocol.codes import NO_CLOSE_FRAME
 from wsserver.inspector.records import is_event
-from wsserver.operations.replay_sight import Frame
-from wsserver.operations.server_frame import read_frame
+from wsserver.operations.server_frame import Frame, read_frame
 
 ACK_BYTES = 512
 """After so many bytes of events they are acknowledged: half the smallest window."""

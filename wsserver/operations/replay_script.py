@@ -12,7 +12,8 @@ from wsserver.log.entry import TEXT_KINDS
 from wsserver.operations.recording import Recording, RecordingError
 from wsserver.operations.replay_milestones import Milestone
 from wsserver.operations.replay_model import Heard
-from wsserver.operations.replay_sight import Frame, Sight
+from wsserver.operations.replay_sight import Sight
+from wsserver.operations.server_frame import Frame
 
 _GOING_DOWN = (None, 1001, 1012, 1013)
 """Ends that say that the recorded server went away, which this one does not."""
@@ -111,25 +112,19 @@ class _Writer:
 
     def write(self) -> Script:
         for number, record in self._recording.records:
-            if isinstance(record, Opened):
-                self._played.add(record.connection)
-                self._steps.append(
-                    Connect(
-                        at_ms=record.at_ms,
-                        connection=record.connection,
-                        needs=self._since(),
-                    )
-                )
-            elif isinstance(record, Lost | Act):
-                continue
-            elif record.connection not in self._played:
-                self._skipped.add(record.connection)
-            elif isinstance(record, Inbound):
-                self._say(record)
-            elif isinstance(record, Outbound):
-                self._show(number, record)
-            else:
-                self._leave(number, record)
+            match record:
+                case Lost() | Act():
+                    pass
+                case Opened():
+                    self._connect(record)
+                case _ if record.connection not in self._played:
+                    self._skipped.add(record.connection)
+                case Inbound():
+                    self._say(record)
+                case Outbound():
+                    self._show(number, record)
+                case Closed():
+                    self._leave(number, record)
         return Script(
             steps=tuple(self._steps),
             last=self._since(),
@@ -137,6 +132,16 @@ class _Writer:
             heard=tuple(self._heard),
             created=self._created,
             skipped=frozenset(self._skipped),
+        )
+
+    def _connect(self, record: Opened) -> None:
+        self._played.add(record.connection)
+        self._steps.append(
+            Connect(
+                at_ms=record.at_ms,
+                connection=record.connection,
+                needs=self._since(),
+            )
         )
 
     def _say(self, record: Inbound) -> None:

@@ -39,8 +39,8 @@ from protocol.events import (
 )
 from protocol.fold import ConversationView, GapError
 from wsserver.operations.replay_milestones import Key, Milestone
+from wsserver.operations.server_frame import Frame
 
-Frame = dict[str, Any]
 Place = tuple[str | int, ...]
 """Where in a conversation a number is, in words that hold on both sides."""
 
@@ -143,11 +143,6 @@ class Sight:
         ]
         return max(found, default=None)
 
-    def head(self, conversation: str) -> int:
-        """Returns the last number that was seen."""
-        view = self.views.get(conversation)
-        return 0 if view is None else view.last
-
     # What is shown
 
     def _reply(self, connection: str, reply: Reply) -> Milestone:
@@ -223,7 +218,7 @@ class Sight:
                 self._fault(connection, event, "came after its turn was done")
 
     def _fault(self, connection: str, event: LogEvent, what: str) -> None:
-        kind = type(event).__struct_config__.tag
+        kind = _tag(event)
         numbers = f"{first_seq(event)} to {event.seq}"
         self.faults.append(
             f"{connection}, {event.conversation}: `{kind}` with the numbers {numbers}"
@@ -249,7 +244,7 @@ class Sight:
     def _place(self, event: LogEvent, turn: int) -> Place:
         if isinstance(event, TextEvent):
             return ("text", turn, _kind(event), self._bytes(event))
-        kind = cast("str", type(event).__struct_config__.tag)
+        kind = _tag(event)
         key = ("place", event.conversation, kind, turn)
         self._counts[key] = self._counts.get(key, 0) + 1
         return (kind, turn, self._counts[key])
@@ -282,4 +277,8 @@ class Sight:
 def _kind(event: TextEvent) -> str:
     if isinstance(event, ToolDeltaEvent):
         return f"tool_delta {event.call.rpartition('.')[2]}"
+    return _tag(event)
+
+
+def _tag(event: LogEvent | TextEvent) -> str:
     return cast("str", type(event).__struct_config__.tag)

@@ -3,6 +3,7 @@
 import os
 import shutil
 import tempfile
+from contextlib import closing
 from pathlib import Path
 from time import perf_counter
 
@@ -10,7 +11,7 @@ import anyio
 
 from wsserver.log.entry import text_entry
 from wsserver.log.store import Meta, StoreError, Write
-from wsserver.operations.findings import Finding, fail, ok, warn
+from wsserver.operations.findings import Finding, fail, ok, taken_apart, warn
 from wsserver.settings import Settings
 from wsserver.settings_error import SettingsError
 from wsserver.store_file import store_file
@@ -31,7 +32,7 @@ def store(settings: Settings) -> Finding:
     try:
         path = store_file(settings)
     except SettingsError as error:
-        return fail("store", *taken_apart(str(error).removeprefix("store: ")))
+        return unusable(error)
     if path is None:
         return warn(
             "store",
@@ -41,18 +42,30 @@ def store(settings: Settings) -> Finding:
     try:
         check_platform()
         return _look(path) or _try(path, settings.durability)
-    except (StoreError, OSError) as error:
-        says = str(error) if isinstance(error, StoreError) else error.strerror or ""
-        return fail("store", *taken_apart(says))
+    except StoreError as error:
+        return unusable(error)
+    except OSError as error:
+        from wsserver.stores.sqlite_file import explained
+
+        return unusable(explained(error, path))
 
 
-def taken_apart(message: str) -> tuple[str, str]:
-    """Returns what is wrong and what to do, as messages about stores have them."""
-    for mark in ("; ", ". "):
-        says, _, remedy = message.partition(mark)
-        if remedy:
-            return says, remedy.rstrip(".")
-    return message, "set another with sqlite:PATH"
+def check_file(path: Path) -> None:
+    """Returns if a file is a store, and can be read, with the text that is beside it.
+
+    Raises:
+        StoreError: It is not.
+    """
+    from wsserver.stores.sqlite_archive import Archive
+
+    with closing(Archive(path)) as archive:
+        next(archive.conversations(), None)
+
+
+def unusable(error: Exception) -> Finding:
+    """Makes the finding of a store that can't be had."""
+    says = str(error).removeprefix("store: ")
+    return fail("store", *taken_apart(says, "set another with sqlite:PATH"))
 
 
 def _look(path: Path) -> Finding | None:
@@ -61,7 +74,6 @@ def _look(path: Path) -> Finding | None:
     Raises:
         StoreError: It is no store.
     """
-    from wsserver.stores.sqlite_archive import Archive
     from wsserver.stores.sqlite_file import lock_owner
 
     folder = _nearest_folder(path)
@@ -73,7 +85,7 @@ def _look(path: Path) -> Finding | None:
         )
     if path.exists():
         if path.stat().st_size:
-            Archive(path).close()
+            check_file(path)
         if not os.access(path, os.R_OK | os.W_OK):
             return fail(
                 "store",

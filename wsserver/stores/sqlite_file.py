@@ -187,7 +187,7 @@ def check_ours(connection: sqlite3.Connection, path: Path) -> None:
     if version != SCHEMA_VERSION:
         raise StoreError(
             f"{path} has schema version {version}, but this server knows "
-            f"only {SCHEMA_VERSION}: use the server that wrote it, move the file "
+            f"only {SCHEMA_VERSION}; use the server that wrote it, move the file "
             "away, or name another one with `--store sqlite:PATH`"
         )
 
