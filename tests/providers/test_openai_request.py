@@ -110,6 +110,14 @@ def test_stream_options_of_ones_own() -> None:
     assert "stream_options" not in members(asks_usage=False)
 
 
+@pytest.mark.parametrize("options", [5, "x", [1], {}, None, False])
+def test_stream_options_that_are_none(options: Any) -> None:
+    params = {"stream_options": options}
+    for asks_usage, usual in [(True, {"include_usage": True}), (False, None)]:
+        got = members(params, asks_usage=asks_usage).get("stream_options")
+        assert got == (options or usual), "what is wrong with it is for the upstream"
+
+
 def test_tools() -> None:
     got = members(tools=[TOOL], tool_choice="required")
     assert (got["tools"], got["tool_choice"]) == ([TOOL], "required")
@@ -164,8 +172,11 @@ async def test_an_upstream_that_minds_being_asked_for_usage() -> None:
 async def test_an_upstream_that_minds_everything() -> None:
     async with rig() as it:
         failure = await it.refusal(REFUSED)
-    assert (failure.code, failure.retryable) == ("upstream_error", False)
-    assert len(it.upstream.requests) == 2
+        assert (failure.code, failure.retryable) == ("upstream_error", False)
+        assert len(it.upstream.requests) == 2
+        sent = await it.sent()
+    # It may be what somebody's own parameters were refused for.
+    assert sent.json["stream_options"] == {"include_usage": True}
 
 
 async def test_calls_that_come_at_once_load_the_sdk_once(

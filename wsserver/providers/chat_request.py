@@ -8,6 +8,7 @@ from wsserver.providers.exact_json import is_array, is_object
 
 # Said for each request by the provider, never by settings or the client.
 _OWN_MEMBERS: Final = ("model", "messages", "stream")
+_USAGE: Final = "include_usage"
 
 
 def request_members(
@@ -30,10 +31,10 @@ def request_members(
             members["tool_choice"] = request.tool_choice
     if request.response_schema is not None:
         members["response_format"] = _response_format(request.response_schema)
-    options = dict(members.pop("stream_options", None) or {})
-    options.pop("include_usage", None)
-    if asks_usage:
-        options["include_usage"] = True
+    options = members.pop("stream_options", None) or {}
+    if is_object(options):
+        own = {name: value for name, value in options.items() if name != _USAGE}
+        options = {**own, _USAGE: True} if asks_usage else own
     if options:
         members["stream_options"] = options
     return members

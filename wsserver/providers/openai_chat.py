@@ -126,8 +126,9 @@ class OpenAIChat:
         except UpstreamError as error:
             if not (asks_usage and _minds_usage(error.failure)):
                 raise
+        body = await self._post(request, asks_usage=False)
         self._asks_usage = False
-        return await self._post(request, asks_usage=False)
+        return body
 
     async def _post(self, request: ModelRequest, *, asks_usage: bool) -> "UpstreamBody":
         client = await self._ready_client()
