@@ -31,7 +31,7 @@ def request_members(
             members["tool_choice"] = request.tool_choice
     if request.response_schema is not None:
         members["response_format"] = _response_format(request.response_schema)
-    options = members.pop("stream_options", None) or {}
+    options: Any = members.pop("stream_options", None) or {}
     if is_object(options):
         own = {name: value for name, value in options.items() if name != _USAGE}
         options = {**own, _USAGE: True} if asks_usage else own
