@@ -194,8 +194,9 @@ def _check_order(
         if (prompts := model.prompts[turn.start.request_id])
     ]
     for (turn, prompts), (following, later) in pairwise(asked):
-        if turn.cut is not None and turn.cut.seq > following.start.seq:
-            continue
+        cut_later = turn.cut is not None and turn.cut.seq > following.start.seq
+        if cut_later or turn.done is None or turn.done.reason == "server_restarted":
+            continue  # a crash may take back what a model was asked
         last, prompt = _asking(prompts[-1]), later[0]
         question = {"role": "user", "content": messages[turn.start.message].content}
         places = [n for n, m in enumerate(prompt) if m["role"] in _ASKING]
