@@ -59,6 +59,19 @@ def test_what_is_in_the_way_of_its_text_is_a_failure(tmp_path: Path) -> None:
     assert "s.db-text1: is not of this store" in finding.says
 
 
+def test_a_disk_that_fails_is_a_failure(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(path: Path) -> None:
+        raise OSError(5, "Input/output error", str(path))
+
+    monkeypatch.setattr(shutil, "disk_usage", broken)
+    finding = store(settings(tmp_path / "s.db"))
+    assert finding.status == "fail"
+    assert finding.says == f"{tmp_path}: Input/output error"
+    assert finding.remedy == "Look at the system's log for what is wrong with the disk"
+
+
 async def test_a_store_that_is_in_use_is_ok(tmp_path: Path) -> None:
     path = tmp_path / "s.db"
     open_store = await anyio.to_thread.run_sync(

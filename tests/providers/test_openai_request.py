@@ -66,7 +66,7 @@ async def test_a_proxy_of_the_environment_when_it_is_trusted(
         monkeypatch.delenv("REQUEST_METHOD", raising=False)
         proxy.script(Reply(body=b"data: [DONE]\n\n"))
         for host, there in (("upstream.invalid", True), ("direct.invalid", False)):
-            base_url = f"http://{host}/v1"
+            base_url = f"http://ann:HUSH-123@{host}/v1"
             async with provider_for(base_url, trust_environment=True) as provider:
                 if there:
                     await call(provider, request())
@@ -74,6 +74,7 @@ async def test_a_proxy_of_the_environment_when_it_is_trusted(
                     assert await refusal(provider, request())
     (sent,) = proxy.requests
     assert sent.path == "http://upstream.invalid/v1/chat/completions"
+    assert sent.headers["authorization"] == "Basic YW5uOkhVU0gtMTIz"
     assert sent.headers["proxy-authorization"].startswith("Basic ")
 
 

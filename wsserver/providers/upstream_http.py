@@ -165,7 +165,9 @@ class UpstreamTransport(httpx2.AsyncBaseTransport):
 
     def _head(self, request: httpx2.Request) -> bytes:
         url = request.url
-        target = str(url).encode() if self._pool.absolute else url.raw_path
+        target = url.raw_path
+        if self._pool.absolute:  # a proxy logs it: no password in there
+            target = str(url.copy_with(userinfo=b"")).encode()
         lines = [b"%b %b HTTP/1.1" % (request.method.encode(), target)]
         headers = request.headers.raw
         if self._pool.absolute:
