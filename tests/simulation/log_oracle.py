@@ -200,6 +200,9 @@ def _check_order(
         last, prompt = _asking(prompts[-1]), later[0]
         question = {"role": "user", "content": messages[turn.start.message].content}
         places = [n for n, m in enumerate(prompt) if m["role"] in _ASKING]
+        if question not in prompt or len(places) < len(last):
+            wrong(f"turn {turn.start.turn} was asked {last}, and then {prompt}")
+            continue
         begin, end = prompt.index(question), places[len(last) - 1]
         after = next((n for n in places if n > end), len(prompt))
         said = [
