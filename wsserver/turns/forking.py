@@ -85,9 +85,13 @@ def copy(
     return copied, state
 
 
-def with_own_turn(entries: Sequence[Entry]) -> set[int]:
-    """Returns the messages that were given turns."""
-    starts = [_event(entry.body) for entry in entries if entry.kind == "start"]
+def answered_later(entries: Sequence[Entry], through: int) -> set[int]:
+    """Returns the messages that were given turns after number `through`."""
+    starts = [
+        _event(entry.body)
+        for entry in entries
+        if entry.kind == "start" and entry.seq > through
+    ]
     return {start.message for start in starts if isinstance(start, StartEvent)}
 
 
@@ -135,7 +139,7 @@ def branch_off(
             f" {log.head}.",
             param="$.through",
         )
-    apart = {*waiting, *with_own_turn(entries)}
+    apart = {*waiting, *answered_later(entries, end)}
     copied, state = copy(entries, end, conversation, apart)
     return Branch(entries=copied, state=state, cuts=later_cuts(entries, end))
 
