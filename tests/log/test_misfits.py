@@ -63,6 +63,25 @@ async def test_what_does_not_follow_is_set_aside_and_the_others_are_stored() -> 
         assert await d.store.meta("s/bad") is None
 
 
+async def test_a_store_that_refuses_a_misfit_works_again() -> None:
+    async with desk() as d:
+        bad, good = d.log("s/bad"), d.log("s/good")
+        meta = Meta(epoch="x", head=7, oldest=1, live=False, state=b"")
+        await d.store.commit([Write(key="s/bad", meta=meta)], 1.0)
+        recovered = anyio.Event()
+        d.committer.on_recovery = recovered.set
+        d.store.failing = True
+        say(bad, "one")
+        while not d.committer.failing:
+            await anyio.sleep(0.001)
+        d.store.failing = False
+        await recovered.wait()  # nothing else is due that could show it
+        assert (d.misfits, d.committer.failing) == (["s/bad"], False)
+        say(good, "one")
+        await d.committer.flush()
+        assert (good.stored, good.stalled) == (1, False)
+
+
 async def test_what_can_not_be_compacted_is_stored_as_it_is() -> None:
     async with desk() as d:
         bad, good = d.log("s/bad"), d.log("s/good")

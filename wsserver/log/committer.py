@@ -266,6 +266,7 @@ class Committer:
         """Takes what does not fit out of the next commit, and nothing else."""
         log.error("write_does_not_fit", key=error.key, error=str(error))
         self._take_back(logs)
+        self._works()
         self.hurry()  # who waited for this commit waits for the next
         misfit = logs[error.key]
         if error.compaction:
@@ -282,12 +283,16 @@ class Committer:
         self._stall(self._due.values())
         self.on_failure()
 
-    def _succeeded(self, pairs: list[tuple[ConversationLog, Write]]) -> int:
-        """Lets all know; returns how many entries were stored since the last time."""
+    def _works(self) -> None:
+        """Takes note that the store has judged what it was given."""
         if self.failing:
             log.warning("store_works_again")
             self.failing = False
             self.on_recovery()
+
+    def _succeeded(self, pairs: list[tuple[ConversationLog, Write]]) -> int:
+        """Lets all know; returns how many entries were stored since the last time."""
+        self._works()
         self._deleting = set()
         entries = 0
         for conversation, write in pairs:
