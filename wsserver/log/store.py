@@ -118,6 +118,7 @@ class Store(Protocol):
 
         Raises:
             MisfitError: One of the writes does not fit what is stored.
+            StoreError: Nothing was written; what is due comes again.
         """
         ...
 
