@@ -111,7 +111,8 @@ class Story:
         )
 
     def prompt(self, *, waiting: tuple[int, ...] = (), **members: Any) -> list[Message]:
-        fold = PromptFold(waiting)
+        fold = PromptFold()
+        fold.waiting = waiting
         fold.add(self.entries)
         given = {"instructions": None, "context_tokens": None, **members}
         return fold.messages(**given)

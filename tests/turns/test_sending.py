@@ -1,5 +1,6 @@
 """What becomes of a message while a turn runs: the four policies."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import anyio
@@ -13,7 +14,9 @@ from tests.fakes.rig import OneModel
 from tests.fakes.scripted import Step, says
 from tests.turns.talk import asks, call, settled, talking, until
 from wsserver.engine.model import Failure, Finished, Text
+from wsserver.engine.prompt import PromptFold
 from wsserver.log.entry import Entry
+from wsserver.turns import running
 from wsserver.turns.admission import MOST_WITHDRAWN
 from wsserver.turns.errors import CommandError
 from wsserver.turns.services import ConversationLimits
@@ -411,3 +414,26 @@ async def test_options_that_a_model_does_not_know_are_what_is_wrong(
         with pytest.raises(CommandError) as refused:
             talk.configure(model=model)
         assert refused.value.body.message == fault
+
+
+async def test_what_comes_while_the_prompt_is_folded_joins_no_call_that_lacks_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(running, "_FOLDED_AT_ONCE", 1)
+    add, late = PromptFold.add, iter(["late"])
+
+    async with talking(says("one"), says("two"), says("three")) as talk:
+        talk.send("first")
+        await talk.done()
+
+        def adding(fold: PromptFold, entries: Sequence[Entry]) -> None:
+            add(fold, entries)
+            for word in late:
+                talk.send(word, policy="steer")
+
+        monkeypatch.setattr(PromptFold, "add", adding)
+        talk.send("second")
+        await talk.done()
+        assert talk.said(1) == ["user: first", "assistant: one", "user: second"]
+        assert talk.said(2)[3:] == ["assistant: two", "user: late"]
+        assert await talk.dones() == ["completed"] * 3

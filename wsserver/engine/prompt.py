@@ -130,11 +130,15 @@ class _Turn:
 
 
 class PromptFold:
-    """Folds entries into the turns of a prompt."""
+    """Folds entries into the turns of a prompt.
 
-    def __init__(self, waiting: Collection[int] = ()) -> None:
-        """Begins with nothing; `waiting` are messages that have not had a turn."""
-        self._waiting = waiting
+    Attributes:
+        waiting: Messages that have not had a turn; no prompt has them.
+    """
+
+    def __init__(self) -> None:
+        """Begins with nothing."""
+        self.waiting: Collection[int] = ()
         self._messages: dict[int, Message] = {}
         self._turns: dict[int, _Turn] = {}
         self._own: set[int] = set()  # messages with a turn of their own
@@ -172,8 +176,6 @@ class PromptFold:
         return head
 
     def _message(self, event: MessageEvent) -> None:
-        if event.seq in self._waiting:
-            return
         self._messages[event.seq] = {"role": "user", "content": _content(event.content)}
         turn = None if event.steers is None else self._turns.get(event.steers)
         if turn is not None:
@@ -203,7 +205,11 @@ class PromptFold:
         return out + joining
 
     def _joined(self, messages: list[int]) -> list[Message]:
-        return [self._messages[seq] for seq in messages if seq not in self._own]
+        return [
+            self._messages[seq]
+            for seq in messages
+            if seq not in self._own and seq not in self.waiting
+        ]
 
 
 _message = msgspec.json.Decoder(MessageEvent).decode

@@ -6,7 +6,7 @@ viewer that leaves) and performs the machine's actions at once.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import inf
 from typing import Protocol
 
@@ -31,6 +31,7 @@ from wsserver.log.store import StoreError
 from wsserver.turns.alarms import Alarm
 from wsserver.turns.services import Services, Target
 
+_DEFECTIVE = "The server failed while it ran the turn."
 _PROVIDER_FAILED = "The server failed while it called the model."
 
 log = structlog.get_logger(__name__)
@@ -52,8 +53,8 @@ class TurnRunner:
     """Runs one turn."""
 
     __slots__ = (
-        "_alarm", "_call", "_call_due", "_changed", "_host", "_looks_at", "_machine",
-        "_now", "_phase", "_request_id", "_services", "_target",
+        "_alarm", "_call", "_call_due", "_changed", "_defect", "_host", "_looks_at",
+        "_machine", "_now", "_phase", "_request_id", "_services", "_target",
     )  # fmt: skip
 
     def __init__(
@@ -73,30 +74,43 @@ class TurnRunner:
         self._call_due = True
         self._call = anyio.CancelScope()  # around the model call under way
         self._changed: anyio.Event | None = None  # set when the phase has changed
+        self._defect: Exception | None = None
         self._phase = machine.phase
         self._alarm = Alarm(services.alarms, self._look)
         self._looks_at = inf
 
     def act(self, actions: list[Action]) -> None:
         """Performs what the machine decided because of something elsewhere."""
-        self._perform(actions)
-        self._look_in_time()
-        if self._machine.phase == "ended":
-            self._call.cancel()  # its last event has come, but it may not be closed
+        self._act(lambda: actions)
 
     async def run(self) -> None:
         """Runs the turn to its end."""
         with structlog.contextvars.bound_contextvars(request=self._request_id):
-            self._look_in_time()
             try:
-                while self._machine.phase != "ended":
-                    await self._step()
+                await self._run()
+            except Exception:
+                # The boundary of a turn: of all turns only this one pays for a defect.
+                log.exception("turn_defective")
+                if self._machine.phase == "ended":
+                    raise  # nobody can say whether its `done` is in the log
+                self._give_up()
             finally:
                 self._alarm.cancel()
 
     def let_go(self) -> None:
         """Forgets the host, once the turn has ended: nothing is left to perform."""
         del self._host
+
+    @property
+    def _over(self) -> bool:
+        return self._machine.phase == "ended" or self._defect is not None
+
+    async def _run(self) -> None:
+        self._look_in_time()
+        while not self._over:
+            await self._step()
+        if self._defect is not None:
+            raise self._defect
 
     async def _step(self) -> None:
         if self._call_due:
@@ -106,7 +120,7 @@ class TurnRunner:
                     await self._call_model()
         if self._machine.phase == "stopping":
             self._perform(self._machine.closed(self._now()))
-        elif self._machine.phase != "ended" and not self._call_due:
+        elif not (self._over or self._call_due):
             self._changed = anyio.Event()
             await self._changed.wait()
             self._changed = None
@@ -165,6 +179,24 @@ class TurnRunner:
             failure = Failure(code=code, message=message, retryable=True)
             self._perform(machine.fail(failure, self._now()))
 
+    def _act(self, decide: Callable[[], list[Action]]) -> None:
+        """Acts for somebody else, who is not to fail for a defect of this turn."""
+        try:
+            self._perform(decide())
+            self._look_in_time()
+        except Exception as defect:  # noqa: BLE001 - `run` has the boundary
+            self._defect = defect
+            self._wake()
+        if self._over:
+            self._call.cancel()  # its last event has come, but it may not be closed
+
+    def _give_up(self) -> None:
+        """Ends the turn, whose model call is closed."""
+        failure = Failure(code="internal", message=_DEFECTIVE, retryable=True)
+        self._perform(self._machine.fail(failure, self._now()))
+        if self._machine.phase == "stopping":
+            self._perform(self._machine.closed(self._now()))
+
     def _count_retry(self, failure: Failure) -> None:
         self._services.metrics.upstream_retry(self._target.model, failure.code)
 
@@ -179,9 +211,12 @@ class TurnRunner:
                     self._host.perform(action)
         if self._machine.phase != self._phase:
             self._phase = self._machine.phase
-            if self._changed is not None:
-                self._changed.set()
+            self._wake()
             self._look_in_time()
+
+    def _wake(self) -> None:
+        if self._changed is not None:
+            self._changed.set()
 
     def _look_in_time(self) -> None:
         """Sees to it that the machine is asked when something is due."""
@@ -193,4 +228,4 @@ class TurnRunner:
 
     def _look(self) -> None:
         self._looks_at = inf
-        self.act(self._machine.time(self._now()))
+        self._act(lambda: self._machine.time(self._now()))

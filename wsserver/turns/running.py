@@ -6,6 +6,7 @@ Appends go to the log, tool calls to exactly one viewer, `waiting` to all.
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, assert_never
 
+import anyio.lowlevel
 import orjson
 import structlog
 
@@ -49,6 +50,9 @@ from wsserver.turns.tool_requests import ToolRequests
 from wsserver.turns.viewer import Viewer
 
 log = structlog.get_logger(__name__)
+
+_FOLDED_AT_ONCE = 256
+"""Entries of the log: some 2 ms, then others have the loop."""
 
 
 class RunningTurn:
@@ -274,11 +278,16 @@ class RunningTurn:
         state, turn = self._state, self.turn
         await self._log.until_stored(max([turn, *state.steering(turn)]))
         entries = await read_whole(self._log)
-        joined = state.join(turn, self._log.stored)
+        through = self._log.stored
+        fold = PromptFold()
+        for at in range(0, len(entries), _FOLDED_AT_ONCE):
+            if at:
+                await anyio.lowlevel.checkpoint()
+            fold.add(entries[at : at + _FOLDED_AT_ONCE])
+        joined = state.join(turn, through)
         if joined:
             self._sends |= {(waiting.by, waiting.id) for waiting in joined}
-        fold = PromptFold({waiting.seq for waiting in state.queue})
-        fold.add(entries)
+        fold.waiting = {waiting.seq for waiting in state.queue}
         request = model_request(self.config, self._target, fold, self._request_id)
         size = len(orjson.dumps(request.messages))
         state.asked_tokens += size // BYTES_PER_TOKEN
