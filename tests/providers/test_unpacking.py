@@ -108,7 +108,10 @@ async def test_what_came_before_it_went_bad_is_kept() -> None:
 async def test_an_answer_that_was_whole_before_it_went_bad_is_whole() -> None:
     whole = EVENTS[: EVENTS.index(b"data: [DONE]")]
     async with rig() as it:
-        assert await outcome(it, gzip.compress(whole) + b"\xff" * 80, "gzip") == WHOLE
+        for bad in (b"\xff" * 80, b"\0" * 8, b"\n"):
+            for write_bytes in (40, 10_000):  # in reads of their own, or in the same
+                body = gzip.compress(whole) + bad
+                assert await outcome(it, body, "gzip", write_bytes) == WHOLE
 
 
 async def test_what_unpacks_to_far_too_much_is_an_error() -> None:

@@ -43,11 +43,13 @@ class Unpacker:
     """
 
     __slots__ = (
-        "_head", "_inflate", "_may_be_bare",
+        "_bad", "_head", "_inflate", "_may_be_bare",
     )  # fmt: skip
 
     def __init__(self, encoding: bytes) -> None:
         self._may_be_bare = encoding == b"deflate"
+        # What can't be unpacked, where it came together with what could.
+        self._bad = b""
         # The first byte of a member, as long as it is alone.
         self._head = b""
         # None between two members.
@@ -60,10 +62,14 @@ class Unpacker:
             UnreadableError: They unpack to nothing, or to far too much.
         """
         unpacked = bytearray()
+        data = self._bad or data
         try:
             while data:
                 data = self._unpack(data, unpacked)
         except zlib.error as error:
+            if unpacked:  # of a member before; if nothing follows it was all
+                self._bad = data
+                return bytes(unpacked)
             raise UnreadableError(
                 "The upstream's answer is compressed badly.", retryable=True
             ) from error
