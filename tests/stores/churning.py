@@ -11,7 +11,8 @@ import shutil
 import signal
 import sys
 import threading
-from collections.abc import Sequence
+import traceback
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -38,6 +39,7 @@ _MOVING = [
     for module in (sqlite_commit, sqlite_journal, sqlite_recovery, text_files)
 ]
 
+_decode = msgspec.msgpack.Decoder(dict[str, Kept]).decode
 _ends = msgspec.msgpack.Decoder(tuple[int, ...]).decode
 
 
@@ -65,23 +67,49 @@ def main(folder: Path, seed: int, lives: int) -> None:
 
 def live(path: Path, seed: int, number: int) -> int:
     """Lets a process store from a step on until it is killed; returns the last it saw."""
-    reading, writing = os.pipe()
-    child = os.fork()
-    if not child:
-        signal.alarm(LONGEST_SECONDS)
+
+    def run(writing: int) -> None:
         chance = random.Random(f"{seed}.{number}")
         if chance.random() < 0.5:
             die_before_clearing(chance.randrange(20))
         else:
             die_after_lines(chance.randrange(8_000))
         anyio.run(follow, path, seed, number, writing)
-    os.close(writing)
-    with open(reading, encoding="ascii") as pipe:
-        seen = pipe.read().split()
-    _, status = os.waitpid(child, 0)
+
+    said, status = forked(run)
     assert os.WIFSIGNALED(status), "see standard error"
     assert os.WTERMSIG(status) == signal.SIGKILL, "it hung"
+    seen = said.split()
     return int(seen[-1]) if seen else number - 1
+
+
+def look(path: Path, copy: Path) -> State:
+    """Returns what the next server finds, in a copy."""
+    said, status = forked(lambda writing: found(path, copy, writing))
+    assert status == 0, "see standard error"
+    return _decode(said)
+
+
+def forked(run: Callable[[int], None]) -> tuple[bytes, int]:
+    """Runs something in a process of its own, which gets a pipe to write to.
+
+    This process never has a second thread: what that held at the fork would be held
+    for ever. Returns what was written, and the status as of `os.waitpid`.
+    """
+    reading, writing = os.pipe()
+    child = os.fork()
+    if not child:
+        signal.alarm(LONGEST_SECONDS)
+        try:
+            run(writing)
+        except BaseException:  # noqa: BLE001 - it ends here
+            traceback.print_exc()
+            os._exit(1)
+        os._exit(0)
+    os.close(writing)
+    with open(reading, "rb") as pipe:
+        said = pipe.read()
+    return said, os.waitpid(child, 0)[1]
 
 
 def die_after_lines(lines: int) -> None:
@@ -155,8 +183,7 @@ async def kept(store: SqliteStore) -> State:
     return state
 
 
-def look(path: Path, copy: Path) -> State:
-    """Returns what the next server finds, in a copy."""
+def found(path: Path, copy: Path, says: int) -> None:
     shutil.rmtree(copy, ignore_errors=True)
     copy.mkdir()
     for file in path.parent.glob("s.db*"):
@@ -170,9 +197,8 @@ def look(path: Path, copy: Path) -> State:
         finally:
             await store.close()
 
-    found = anyio.run(state)
+    os.write(says, msgspec.msgpack.encode(anyio.run(state)))
     assert sorted(file.name for file in copy.iterdir()) == ["s.db", "s.db.lock"]
-    return found
 
 
 def check_text_files(path: Path, states: Sequence[State]) -> None:
