@@ -2,6 +2,7 @@
 
 import pytest
 
+from protocol.codec import decode_command
 from protocol.content import Tool
 from tests.engine.machine import weather
 from wsserver.engine.arguments import fault
@@ -9,13 +10,15 @@ from wsserver.engine.arguments import fault
 ANY = Tool(name="weather")
 
 
-@pytest.mark.parametrize("depth", [0, 1, 63, 64])
+@pytest.mark.parametrize("depth", [0, 1, 62, 63])
 def test_as_deep_as_any_frame(depth: int) -> None:
     for text in ("[" * depth + "1" + "]" * depth, '{"a":' * depth + "1" + "}" * depth):
         assert fault(weather(arguments=text), ANY, 1000) is None
+        frame = b'{"type":"ping","t":%b}' % text.encode()
+        assert decode_command(frame, max_bytes=1000), "a client may say as much"
 
 
-@pytest.mark.parametrize("depth", [65, 66, 500, 5000])
+@pytest.mark.parametrize("depth", [64, 65, 500, 5000])
 def test_deeper_is_not_valid(depth: int) -> None:
     for text in ("[" * depth + "]" * depth, '{"a":' * depth + "1" + "}" * depth):
         assert fault(weather(arguments=text), ANY, 100_000) is not None

@@ -10,6 +10,9 @@ from protocol.nesting import MAX_DEPTH
 from wsserver.engine.model import Call
 from wsserver.engine.schemas import misfit
 
+MOST_DEPTH = MAX_DEPTH - 1
+"""How deep lists and objects may stand in each other: the frame is a level itself."""
+
 _decode = msgspec.json.Decoder().decode
 
 
@@ -44,7 +47,7 @@ def _read(call: Call) -> Any | UnsetType:
         value = _decode(call.arguments)
     except (msgspec.DecodeError, RecursionError):
         return UNSET
-    return UNSET if deeper_than(value, MAX_DEPTH) else value
+    return UNSET if deeper_than(value, MOST_DEPTH) else value
 
 
 def deeper_than(value: Any, depth: int) -> bool:

@@ -14,8 +14,7 @@ import anyio
 import msgspec
 import structlog
 
-from protocol.nesting import MAX_DEPTH
-from wsserver.engine.arguments import deeper_than
+from wsserver.engine.arguments import MOST_DEPTH, deeper_than
 from wsserver.engine.server_tools import ToolContext, ToolError
 from wsserver.engine.tools import SILENT_FAILURE, Batch, OpenCall
 from wsserver.log.conversation_log import ConversationLog
@@ -144,8 +143,8 @@ def fitted(output: Any, max_bytes: int) -> tuple[Status, Any]:
         text = encoded.decode()
         return "ok", _cut(text, len(text), max_bytes)
     plain = _decode(encoded)
-    if deeper_than(plain, MAX_DEPTH):
-        return "error", f"The tool's output is nested more than {MAX_DEPTH} deep."
+    if deeper_than(plain, MOST_DEPTH):
+        return "error", f"The tool's output is nested more than {MOST_DEPTH} deep."
     return "ok", plain
 
 
