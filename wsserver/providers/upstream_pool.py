@@ -2,12 +2,14 @@
 
 import asyncio
 import base64
+import ipaddress
 import ssl
 from typing import Any
 from urllib.parse import SplitResult, unquote, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 from wsserver.providers.upstream_connection import UpstreamConnection
+from wsserver.providers.upstream_dialing import reach
 
 # Shorter than what servers allow (uvicorn: 5 s), so that a connection that is about
 # to be closed over there is not used for one more request.
@@ -141,12 +143,24 @@ class UpstreamPool:
 
 
 async def _open(url: SplitResult, tls: ssl.SSLContext | None) -> UpstreamConnection:
-    host = url.hostname or ""
+    host, port = url.hostname or "", url.port or _PORTS[url.scheme]
     options: dict[str, Any] = {"server_hostname": host} if tls else {}
+    if _is_address(host):
+        options |= {"host": host, "port": port}
+    else:
+        options["sock"] = await reach(host, port)
     _, connection = await asyncio.get_running_loop().create_connection(
-        UpstreamConnection, host, url.port or _PORTS[url.scheme], ssl=tls, **options
+        UpstreamConnection, ssl=tls, **options
     )
     return connection
+
+
+def _is_address(host: str) -> bool:
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return True
 
 
 def _proxy_for(origin: SplitResult) -> SplitResult | None:
