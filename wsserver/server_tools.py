@@ -12,8 +12,9 @@ import anyio.to_thread
 from msgspec import UNSET, Struct, UnsetType
 
 from protocol.tool_signature import UnusableToolError
-from wsserver.settings import McpEntry, Settings
+from wsserver.settings import Settings
 from wsserver.settings_error import SettingsError
+from wsserver.settings_tables import McpEntry
 from wsserver.tools.loading import installed, load
 from wsserver.tools.mcp import McpServer
 from wsserver.tools.mcp_settings import McpSettings

@@ -7,8 +7,8 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-from wsserver.settings import Model
 from wsserver.settings_error import SettingsError
+from wsserver.settings_tables import Model
 
 _NAME: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+").fullmatch
 _VALUE: Final = re.compile(r"[!-~](?:[ -~]*[!-~])?").fullmatch

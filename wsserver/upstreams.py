@@ -7,17 +7,20 @@ import os
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import anyio.to_thread
+import orjson
 from msgspec import structs
 
 from wsserver.engine.breaker import Breaker, BreakerPolicy
 from wsserver.engine.secrets import without_userinfo
+from wsserver.providers.chat_request import OWN_MEMBERS
 from wsserver.providers.demo import DEFAULT_MODEL, DemoProvider
 from wsserver.providers.fallback import Candidate, Fallback, FallbackMetrics
-from wsserver.settings import Model, Settings
+from wsserver.settings import Settings
 from wsserver.settings_error import SettingsError
+from wsserver.settings_tables import Model
 from wsserver.turns.models import DEMO_PREFIX, ModelTable
 from wsserver.turns.services import Target
 from wsserver.upstream_headers import upstream_headers
@@ -157,7 +160,8 @@ class Upstreams:
         chat = self._chat(f"models.{name}", model.base_url, key, headers)
         target = self._target(chat, model.model or name, model.context_tokens)
         seconds = model.first_token_timeout_seconds
-        return structs.replace(target, first_token_seconds=seconds)
+        params = _params(name, model)
+        return structs.replace(target, params=params, first_token_seconds=seconds)
 
     def _candidate(self, name: str, table: ModelTable) -> Candidate:
         settings, target = self._settings, table.resolve(name)
@@ -171,6 +175,7 @@ class Upstreams:
             name=name,
             provider=target.provider,
             model=target.model,
+            params=target.params,
             first_token_seconds=target.first_token_seconds
             or settings.upstream_first_token_timeout_seconds,
             breaker=self.breakers.setdefault(name, Breaker(policy)),
@@ -243,6 +248,26 @@ class Upstreams:
         slot_tokens = settings.context_tokens // settings.slots
         target = self._target(chat, local.name, slot_tokens)
         return structs.replace(target, provider_name="local")
+
+
+def _params(name: str, model: Model) -> dict[str, Any]:
+    for member, value in model.params.items():
+        where = f"models.{name}.params.{member}"
+        if member in OWN_MEMBERS:
+            raise SettingsError(f"{where}: the server says this itself; leave it out")
+        if not _is_json(value):
+            raise SettingsError(
+                f"{where}: JSON has no dates and no infinity; write another value"
+            )
+    return model.params
+
+
+def _is_json(value: object) -> bool:
+    try:
+        encoded = orjson.dumps(value, option=orjson.OPT_PASSTHROUGH_DATETIME)
+    except orjson.JSONEncodeError:
+        return False
+    return bool(orjson.loads(encoded) == value)
 
 
 def _check_fallback(name: str, others: Sequence[str], table: ModelTable) -> None:

@@ -7,7 +7,8 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from wsserver.settings import SECRETS, McpEntry, Model, Settings, ToolEntry
+from wsserver.settings import SECRETS, Settings
+from wsserver.settings_tables import McpEntry, Model, ToolEntry
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "settings.md"
 

@@ -11,7 +11,8 @@ from wsserver.operations.machine import (
     judge_skew,
     open_files,
 )
-from wsserver.settings import Model, Settings
+from wsserver.settings import Settings
+from wsserver.settings_tables import Model
 
 SETTINGS = Settings(max_connections=1000, upstream_pool_size=50)
 NEEDED = 1000 + 50 + OWN_FILES

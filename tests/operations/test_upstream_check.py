@@ -16,7 +16,8 @@ from wsserver.operations.upstream_check import (
     judge,
     upstreams,
 )
-from wsserver.settings import Model, Settings
+from wsserver.settings import Settings
+from wsserver.settings_tables import Model
 
 NUMBERS = [f"{number} " for number in range(1, 41)]
 

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from wsserver.assembly import features
-from wsserver.settings import McpEntry, Model, Settings
+from wsserver.settings import Settings
+from wsserver.settings_tables import McpEntry, Model
 from wsserver.stores.memory import MemoryStore
 from wsserver.tools.python_tools import PythonTool, PythonTools
 from wsserver.tools.registry import Registry

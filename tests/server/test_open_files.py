@@ -11,7 +11,8 @@ from structlog.testing import capture_logs
 from wsserver import open_files, process, server
 from wsserver.metrics import Metrics
 from wsserver.open_files import FEWEST_SPARE, MOST_SPARE, OWN_FILES, allow_most, fitted
-from wsserver.settings import Model, Settings
+from wsserver.settings import Settings
+from wsserver.settings_tables import Model
 
 SETTINGS = Settings(max_connections=1000, upstream_pool_size=50)
 MODELS = {"m": Model(base_url="http://localhost/v1")}

@@ -10,8 +10,9 @@ from msgspec import UNSET
 from wsserver import server_tools
 from wsserver.operations.settings_text import as_toml
 from wsserver.server_tools import LoadedTools, load_tools
-from wsserver.settings import McpEntry, Settings, ToolEntry
+from wsserver.settings import Settings
 from wsserver.settings_error import SettingsError
+from wsserver.settings_tables import McpEntry, ToolEntry
 from wsserver.sources import load
 from wsserver.tools.python_tools import PythonTool
 

@@ -6,8 +6,9 @@ import pytest
 from tests.fakes.replies import streamed, text_events
 from tests.fakes.upstream import FakeUpstream
 from wsserver.engine.model import ModelRequest
-from wsserver.settings import Model, Settings
+from wsserver.settings import Settings
 from wsserver.settings_error import SettingsError
+from wsserver.settings_tables import Model
 from wsserver.upstream_headers import upstream_headers
 from wsserver.upstreams import Upstreams
 

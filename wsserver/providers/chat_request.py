@@ -6,8 +6,9 @@ from typing import Any, Final
 from wsserver.engine.model import ModelRequest
 from wsserver.providers.exact_json import is_array, is_object
 
-# Said for each request by the provider, never by settings or the client.
-_OWN_MEMBERS: Final = ("model", "messages", "stream")
+OWN_MEMBERS: Final = ("model", "messages", "stream")
+"""Said for each request by the provider, never by settings or the client."""
+
 _USAGE: Final = "include_usage"
 
 
@@ -22,7 +23,7 @@ def request_members(
         asks_usage: Whether to ask for a last chunk with token counts.
     """
     members = {**params, **request.params}
-    for name in _OWN_MEMBERS:
+    for name in OWN_MEMBERS:
         members.pop(name, None)
     members["messages"] = list(request.messages)
     if request.tools:

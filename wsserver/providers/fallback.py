@@ -16,10 +16,10 @@ As soon as something was shown, all that the upstream says goes through unchange
 failure too. What a filter says is an answer, not a failure: nobody else is asked.
 """
 
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 import anyio
 import structlog
@@ -74,6 +74,7 @@ class Candidate(Struct, frozen=True, kw_only=True):
         name: What clients know the model by.
         provider: Calls it.
         model: The name it knows the model by.
+        params: Request members; those of the request go before them.
         first_token_seconds: How long it has to give a first token, attempts and
             waits included. Signs of life do not put that off.
         breaker: Whether it is worth asking.
@@ -82,6 +83,7 @@ class Candidate(Struct, frozen=True, kw_only=True):
     name: str
     provider: Upstream
     model: str
+    params: Mapping[str, Any] = {}
     first_token_seconds: float
     breaker: Breaker
 
@@ -202,7 +204,11 @@ class _Chain:
         self, candidate: Candidate, gate: Gate, patience: anyio.CancelScope
     ) -> Failure | None:
         policy = _PATIENT if candidate is self._candidates[-1] else _HASTY
-        request = structs.replace(self._request, model=candidate.model)
+        request = structs.replace(
+            self._request,
+            model=candidate.model,
+            params={**candidate.params, **self._request.params},
+        )
         attempt = 0
         while True:
             attempt += 1

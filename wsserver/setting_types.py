@@ -1,0 +1,27 @@
+"""What values of settings may be."""
+
+from typing import Annotated, Literal
+
+from msgspec import Meta
+
+Host = Annotated[str, Meta(min_length=1)]
+Port = Annotated[int, Meta(ge=0, le=65535)]
+Seconds = Annotated[float, Meta(gt=0, le=31_536_000)]
+SecondsOrZero = Annotated[float, Meta(ge=0, le=31_536_000)]
+Count = Annotated[int, Meta(ge=1)]
+Bytes = Annotated[int, Meta(ge=1024)]
+Text = Annotated[str, Meta(min_length=1)]
+KeysUrl = Annotated[
+    str, Meta(pattern=r"^https?://[^/?#@\s]+(/\S*)?$", title="an HTTP URL without @")
+]
+Origin = Annotated[
+    str,
+    Meta(
+        pattern=r"^(null|https?://[^/?#\s]+)$",
+        title="an origin such as https://chat.example.org",
+    ),
+]
+JwtAlgorithm = Literal[
+    "RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512",
+    "EdDSA", "HS256", "HS384", "HS512",
+]  # fmt: skip
