@@ -233,6 +233,21 @@ def test_a_cut_of_a_turn_that_is_no_longer_kept_is_passed_over() -> None:
     assert short(story.prompt(waiting=(steering,))) == ["user: new"]
 
 
+def test_an_id_that_an_upstream_uses_again_stands_once() -> None:
+    story = Story()
+    story.ask()
+    for batch in range(2):
+        story.result(story.call(batch, batch, upstream_id="call_0"), f"r{batch}")
+    story.done()
+    story.ask()
+    story.result(story.call(0, 0, upstream_id="call_2_1"), "r2")
+    prompt = story.prompt()
+    check_prompt(prompt)
+    ids = [call["id"] for m in prompt for call in m.get("tool_calls", ())]
+    assert ids[0] == "call_0", "as the upstream knows it, where that can be"
+    assert len(set(ids)) == 3
+
+
 # Steering
 
 

@@ -9,12 +9,14 @@ _ROLES = frozenset({"system", "developer", "user"})
 def find_fault(messages: object) -> str | None:
     """Returns what is wrong with `messages` in a provider's words, or None.
 
-    Calls and results must stand in pairs and in order, no assistant message may be
-    empty, and the roles must follow each other as they do in a conversation.
+    Calls and results must stand in pairs and in order, no two calls may have one id, no
+    assistant message may be empty, and the roles must follow each other as they do in a
+    conversation.
     """
     if not isinstance(messages, list) or not messages:
         return "'messages' must be a list that is not empty"
     pending: list[str] = []
+    ids: set[str] = set()
     before = ""
     for number, message in enumerate(messages):
         fault = _fault_of(message, before, pending)
@@ -22,6 +24,12 @@ def find_fault(messages: object) -> str | None:
             fault = f"tool calls without results: {', '.join(pending)}"
         if fault is not None:
             return f"messages[{number}]: {fault}"
+        calls = [call["id"] for call in message.get("tool_calls") or ()]
+        if not ids.isdisjoint(calls):
+            return (
+                f"messages[{number}]: an id of a tool call that stood before: {calls}"
+            )
+        ids.update(calls)
         before = message["role"]
     if pending:
         return f"tool calls without results: {', '.join(pending)}"

@@ -37,7 +37,7 @@ def result(call_id: str) -> dict[str, Any]:
         [USER, USER],
         [USER, asks("a"), result("a")],
         [USER, asks("a", "b"), result("a"), result("b"), SAID, USER],
-        [USER, asks("a"), result("a"), asks("a"), result("a"), USER],
+        [USER, asks("a"), result("a"), asks("b"), result("b"), USER],
     ],
 )
 def test_good_messages(messages: list[Any]) -> None:
@@ -64,6 +64,7 @@ def test_good_messages(messages: list[Any]) -> None:
         ([USER, asks("a"), result("a"), result("a")], "not the next"),
         ([USER, result("a")], "not the next"),
         ([USER, asks("a", "a"), result("a"), result("a")], "two tool calls"),
+        ([USER, asks("a"), result("a"), asks("a"), result("a")], "stood before"),
         ([USER, asks(""), result("")], "an id and a name"),
     ],
 )

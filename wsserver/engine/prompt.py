@@ -98,8 +98,9 @@ class _Segment:
 
 
 class _Turn:
-    def __init__(self, message: int) -> None:
+    def __init__(self, message: int, ids: set[str]) -> None:
         self.message = message
+        self._ids = ids  # that calls have, here and in other turns
         self.segments = [_Segment()]
         self.steering: list[int] = []  # came in since the last batch of calls settled
         self.kept_bytes: int | None = None
@@ -118,6 +119,15 @@ class _Turn:
             self.segments.append(_Segment())
         self.segments[-1].batch = batch
         return self.segments[-1]
+
+    def ask(self, call: str, batch: int, id_: str, name: str, arguments: str) -> None:
+        """Takes a call; upstreams use an id again that strict ones take once only."""
+        if id_ in self._ids:
+            id_ = _NO_NAME.sub("_", call)
+        while id_ in self._ids:
+            id_ += "_"
+        self._ids.add(id_)
+        self.asking(batch).calls[call] = _call(id_, name, arguments)
 
     def settle(self, call: str, note: str) -> None:
         for segment in self.segments:
@@ -141,6 +151,7 @@ class PromptFold:
         self.waiting: Collection[int] = ()
         self._messages: dict[int, Message] = {}
         self._turns: dict[int, _Turn] = {}
+        self._ids: set[str] = set()
         self._own: set[int] = set()  # messages with a turn of their own
 
     def add(self, entries: Iterable[KeptEntry]) -> None:
@@ -182,7 +193,7 @@ class PromptFold:
             turn.steering.append(event.seq)
 
     def _start(self, event: StartEvent) -> None:
-        self._turns[event.turn] = _Turn(event.message)
+        self._turns[event.turn] = _Turn(event.message, self._ids)
         self._own.add(event.message)
 
     def _group(self, turn: _Turn) -> list[Message]:
@@ -231,8 +242,8 @@ def _take(turn: _Turn, entry: KeptEntry) -> None:
         case "tool_call":
             made = _tool_call(entry.body)
             id_ = made.upstream_id or made.call
-            call = _call(id_, made.name, bytes(made.arguments).decode())
-            turn.asking(made.batch).calls[made.call] = call
+            arguments = bytes(made.arguments).decode()
+            turn.ask(made.call, made.batch, id_, made.name, arguments)
         case "tool_result":
             _result(turn, _tool_result(entry.body))
         case "cut":
@@ -252,8 +263,7 @@ def _result(turn: _Turn, event: ToolResultEvent) -> None:
     if made is not None:
         name = _NO_NAME.sub("_", made.name)[:64] or "unknown"
         arguments = _encode({"invalid": made.arguments}).decode()
-        call = _call(made.upstream_id, name, arguments)
-        turn.asking(made.batch).calls[event.call] = call
+        turn.ask(event.call, made.batch, made.upstream_id, name, arguments)
     turn.settle(event.call, _output(event.output))
 
 
