@@ -13,6 +13,8 @@ from typing import Any, cast
 import httptools
 
 _MAX_HEADER_BYTES = 64 * 1024
+# Headers, interim answers, trailers, sizes of chunks.
+_MAX_BODILESS_BYTES = 4 * _MAX_HEADER_BYTES
 # A body that nobody takes (an error page) is not read further than this at a time.
 _MAX_WAITING_BYTES = 256 * 1024
 
@@ -51,9 +53,9 @@ class UpstreamConnection(asyncio.Protocol):
     """
 
     __slots__ = (
-        "_answer", "_fault", "_head", "_header_bytes", "_keep", "_loop", "_moved",
-        "_parser", "_sink", "_transport", "_until_close", "_waiting", "_waiting_bytes",
-        "idle_since",
+        "_answer", "_bodiless_bytes", "_fault", "_head", "_header_bytes", "_keep",
+        "_loop", "_moved", "_parser", "_sink", "_transport", "_until_close", "_waiting",
+        "_waiting_bytes", "idle_since",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -68,6 +70,7 @@ class UpstreamConnection(asyncio.Protocol):
         self._waiting: list[bytes] = []
         self._waiting_bytes = 0
         self._header_bytes = 0
+        self._bodiless_bytes = 0  # of reads since the last one that held some body
         self._fault: Exception | None = None
         self._until_close = False
         self._keep = False
@@ -83,6 +86,7 @@ class UpstreamConnection(asyncio.Protocol):
         if self._parser is None:
             self.abort()  # An upstream that speaks unasked is not to be trusted.
             return
+        waiting_bytes = self._waiting_bytes
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserUpgrade:
@@ -90,6 +94,8 @@ class UpstreamConnection(asyncio.Protocol):
         except httptools.HttpParserError as error:
             self._fail(ConnectionError(f"the answer is no HTTP: {error}"))
         else:
+            if self._waiting_bytes == waiting_bytes:
+                self._count_bodiless(len(data))
             self._deliver()
 
     def eof_received(self) -> bool:
@@ -109,6 +115,11 @@ class UpstreamConnection(asyncio.Protocol):
             self._fail(exc or ConnectionResetError("the upstream hung up"))
 
     # llhttp
+
+    def on_message_begin(self) -> None:
+        """An answer begins, interim ones too."""
+        if self._answer.ended:
+            raise ValueError("it was not asked for")
 
     def on_status(self, status: bytes) -> None:
         """The reason phrase; comes for each answer, so it tells a new one."""
@@ -172,7 +183,7 @@ class UpstreamConnection(asyncio.Protocol):
         if self._transport is None:
             raise self._fault or ConnectionResetError("the upstream hung up")
         self._answer = Answer()
-        self._header_bytes = 0
+        self._header_bytes = self._bodiless_bytes = 0
         self._parser = httptools.HttpResponseParser(self)
         self._keep = self._until_close = False
         self._sink = None
@@ -250,8 +261,14 @@ class UpstreamConnection(asyncio.Protocol):
         waiting.clear()
         if self._waiting_bytes > _MAX_WAITING_BYTES and self._transport is not None:
             self._transport.resume_reading()
-        self._waiting_bytes = 0
+        self._waiting_bytes = self._bodiless_bytes = 0
         return data
+
+    def _count_bodiless(self, count: int) -> None:
+        """Bounds what llhttp keeps of a line that does not end."""
+        self._bodiless_bytes += count
+        if self._bodiless_bytes > _MAX_BODILESS_BYTES:
+            self._fail(ConnectionError("the answer is no HTTP: a line is too long"))
 
     def _deliver(self) -> None:
         """Gives what came to the sink, or wakes who waits for it."""
