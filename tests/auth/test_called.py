@@ -1,9 +1,12 @@
 """A function of the operator's own that says who connects."""
 
-from typing import Any
+import asyncio
+from typing import Any, cast
 
 import anyio
 import pytest
+from msgspec import ValidationError
+from structlog.testing import capture_logs
 from trio.testing import MockClock
 
 from tests.connections.wire import connected
@@ -35,6 +38,14 @@ async def authenticate(token: str | None) -> Any:
             await anyio.sleep_forever()
         case "wrong":
             return "ann"
+        case "cancelled":
+            raise asyncio.CancelledError  # as by a query that another task gave up
+        case "numbered":  # as rows of a database are
+            return Principal(name=cast("str", 42), space="team")
+        case "broken":
+            return Principal(name="a\ud800", space="team")
+        case "nowhere":
+            return Principal(name="ann", space="")
     raise UnauthorizedError("no such session")
 
 
@@ -57,7 +68,15 @@ async def test_what_it_says_counts() -> None:
 
 @pytest.mark.parametrize(
     ("token", "code"),
-    [("unknown", 4401), ("barred", 4403), ("outage", 1011), ("wrong", 1011)],
+    [
+        ("unknown", 4401),
+        ("barred", 4403),
+        ("outage", 1011),
+        ("wrong", 1011),
+        ("numbered", 1011),
+        ("broken", 1011),
+        ("nowhere", 1011),
+    ],
 )
 async def test_how_a_connection_ends_that_it_does_not_believe(
     token: str, code: int
@@ -74,6 +93,27 @@ async def test_how_a_connection_ends_that_it_does_not_believe(
         assert ended == code
         assert "password" not in reason
         assert other.wire.closed is None
+
+
+async def test_a_refresh_that_fails_is_answered_and_the_connection_goes_on() -> None:
+    authority = CalledAuthority(authenticate)
+    known = Handshake(peer="test", token="reader")  # noqa: S106
+    async with (
+        rig(ScriptedProvider(says("a"))) as r,
+        connected(r, authority=authority, handshake=known) as client,
+    ):
+        for token, ok in (("cancelled", False), ("numbered", False), ("reader", True)):
+            reply = await client.ask("refresh", token=token)
+            assert reply["ok"] == ok
+            assert ok or reply["error"]["code"] == "internal"
+
+
+async def test_the_operator_hears_what_is_wrong_with_a_principal() -> None:
+    with capture_logs() as logs, pytest.raises(ValidationError):
+        await CalledAuthority(authenticate).authenticate("numbered")
+    [line] = logs
+    assert line["event"] == "auth_call_wrong"
+    assert line["about"] == "Expected `str`, got `int` - at `$.name`"
 
 
 @pytest.mark.parametrize(

@@ -5,14 +5,19 @@ The function runs in the event loop. What it raises, but for the two errors of
 so that the client comes again), and no other.
 """
 
+import math
 from collections.abc import Awaitable, Callable
 from typing import Final
 
 import anyio
+import msgspec
+import structlog
 
-from wsserver.auth.principal import Principal, Verb, check
+from wsserver.auth.principal import Principal, Verb, check, is_name
 
 ANSWER_SECONDS: Final = 10.0
+
+log = structlog.get_logger(__name__)
 
 
 class CalledAuthority:
@@ -36,10 +41,21 @@ class CalledAuthority:
             Exception: The function failed, or took longer than ten seconds.
         """
         with anyio.fail_after(ANSWER_SECONDS):
-            found = await self._authenticate(token)
-        if not isinstance(found, Principal):
-            raise TypeError(f"auth_call gave {type(found).__name__}, no Principal")
-        return found
+            found = await self._ask(token)
+        try:
+            return _checked(found)
+        except msgspec.ValidationError as error:
+            log.warning("auth_call_wrong", about=str(error))
+            raise
+
+    async def _ask(self, token: str | None) -> object:
+        try:
+            return await self._authenticate(token)
+        except anyio.get_cancelled_exc_class():
+            if anyio.current_effective_deadline() == -math.inf:
+                raise
+            # It is none of ours. Passed on, it would end a task that nobody cancelled.
+            raise RuntimeError("auth_call was cancelled, not by us") from None
 
     def authorize(self, principal: Principal, verb: Verb, conversation: str) -> None:
         """Allows what the principal's verbs allow, within its space.
@@ -51,3 +67,19 @@ class CalledAuthority:
 
     async def run(self) -> None:
         """Has nothing to keep up to date."""
+
+
+def _checked(found: object) -> Principal:
+    """Returns a principal that events and keys can name.
+
+    Raises:
+        ValidationError: It is none; says why.
+    """
+    if not isinstance(found, Principal):
+        kind = type(found).__name__
+        raise msgspec.ValidationError(f"it gave {kind}, which is no Principal")
+    principal = msgspec.convert(msgspec.structs.asdict(found), Principal)
+    for member in ("name", "space"):
+        if not is_name(getattr(principal, member)):
+            raise msgspec.ValidationError(f"a Principal's {member} can't be like that")
+    return principal

@@ -19,13 +19,12 @@ from wsserver.auth.principal import (
     UnauthorizedError,
     Verb,
     check,
+    is_name,
 )
 from wsserver.auth.scopes import allowed
 from wsserver.auth.signing_keys import SigningKeys
 
 LONGEST_TOKEN: Final = 16_384
-LONGEST_NAME: Final = 255
-"""Of a principal or a space, in characters; OpenID Connect allows so many."""
 
 _REASONS: Final[dict[type[jwt.PyJWTError], str]] = {
     jwt.ExpiredSignatureError: "the token has expired",
@@ -179,10 +178,6 @@ def _find(claims: dict[str, Any], name: str) -> Any:
 
 
 def _name(claim: Any) -> str:
-    if (
-        not isinstance(claim, str)
-        or not 0 < len(claim) <= LONGEST_NAME
-        or not claim.isprintable()
-    ):
+    if not isinstance(claim, str) or not is_name(claim):
         raise UnauthorizedError("the token names no principal or space that can be")
     return claim

@@ -1,6 +1,6 @@
 """Who acts, on what, and the one seam that decides whether it may."""
 
-from typing import Literal, Protocol, get_args
+from typing import Final, Literal, Protocol, get_args
 
 from msgspec import Struct
 
@@ -12,6 +12,10 @@ Verb = Literal[
 makes one."""
 
 VERBS: frozenset[Verb] = frozenset(get_args(Verb))
+
+
+LONGEST_NAME: Final = 255
+"""Of a principal or a space, in characters; OpenID Connect allows so many."""
 
 
 class Principal(Struct, frozen=True, kw_only=True):
@@ -35,6 +39,11 @@ class Principal(Struct, frozen=True, kw_only=True):
     def key(self, conversation: str) -> str:
         """Returns the key that logs and stores know the conversation by."""
         return f"{self.space}/{conversation}"
+
+
+def is_name(text: str) -> bool:
+    """Whether a principal or a space can be called so."""
+    return 0 < len(text) <= LONGEST_NAME and text.isprintable()
 
 
 class UnauthorizedError(Exception):
