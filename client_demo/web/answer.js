@@ -22,7 +22,7 @@ export class Answer {
   #piece = 0;
   #failure = null;
   #isVoid = false;
-  #wake = () => {};
+  #news = promised();
 
   /**
    * @param {import("./conversation.js").Conversation} conversation
@@ -84,7 +84,7 @@ export class Answer {
   /** Gives the answer's text as it comes; however the turn ends, text just ends. */
   async *pieces() {
     for (;;) {
-      const news = new Promise((resolve) => (this.#wake = resolve));
+      const news = this.#news.promise;
       const { turn } = this;
       const text = turn && !this.#isVoid ? this.#take(turn) : "";
       if (text !== "") yield text;
@@ -105,7 +105,7 @@ export class Answer {
   changed() {
     const { done } = this;
     if (done) this.#ended.resolve(done);
-    this.#wake();
+    this.#tell();
     return !done && !this.#failure;
   }
 
@@ -127,7 +127,13 @@ export class Answer {
     this.#failure = error;
     this.#taken.reject(error);
     this.#ended.reject(error);
-    this.#wake();
+    this.#tell();
+  }
+
+  /** Wakes all that read. */
+  #tell() {
+    this.#news.resolve();
+    this.#news = promised();
   }
 
   #take({ parts }) {

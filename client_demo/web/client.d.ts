@@ -58,6 +58,7 @@ export interface Clock {
   clearTimeout(timer: any): void;
 }
 
+/** What one throws is reported as uncaught, and changes nothing for the client. */
 export interface Handlers {
   /** Something of a conversation changed; may come many times a frame. */
   change?(conversation: Conversation): void;

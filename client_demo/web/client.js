@@ -5,6 +5,7 @@
 
 import { Answer, Answers } from "./answer.js";
 import { BACKOFF_SECONDS } from "./backoff.js";
+import { call } from "./boundary.js";
 import { Engine } from "./engine.js";
 import { CommandError, stopError } from "./errors.js";
 import { randomId } from "./ids.js";
@@ -138,7 +139,7 @@ export class ChatClient {
    * Opens a conversation, which is made if the server does not know the name, unless
    * `create` is false: then it ends as one that was deleted elsewhere. Where it exists
    * already and its settings are others than `config`, it is configured anew, unless told
-   * otherwise.
+   * otherwise. Settings that JSON can't hold are a `TypeError`; what is changed of them later changes nothing here.
    */
   open(
     id = randomId(),
@@ -146,8 +147,9 @@ export class ChatClient {
   ) {
     const after = create ? undefined : 0;
     const more = { window_bytes: windowBytes, max_delay_ms: maxDelayMs, config, view, include, after };
-    if (config && reconfigure) this.#wanted.set(id, config);
-    return this.#engine.open(id, { handles: Object.keys(this.#tools), ...given(more) });
+    const opened = this.#engine.open(id, { handles: Object.keys(this.#tools), ...given(more) });
+    if (config && reconfigure) this.#wanted.set(id, this.cursor(id).wanted.config);
+    return opened;
   }
 
   /**
@@ -237,7 +239,7 @@ export class ChatClient {
 
   #events() {
     return {
-      change: (conversation) => this.#handlers.change?.(conversation),
+      change: (conversation) => call(this.#handlers, "change", conversation),
       event: (conversation, event) => this.#answers.event(conversation, event),
       status: (status) => this.#statusChanged(status),
       reply: (command, reply) => this.#replied(command, reply),
@@ -249,7 +251,7 @@ export class ChatClient {
       deleted: ({ id, sends }, error) => {
         this.#deleted(id, error);
         const unsent = [...sends.values()].map(({ frame }) => frame);
-        this.#handlers.deleted?.(id, new CommandError(error), unsent);
+        call(this.#handlers, "deleted", id, new CommandError(error), unsent);
       },
       lost: (conversation, error) => this.#answers.fail(new CommandError(error), conversation),
     };
@@ -268,7 +270,7 @@ export class ChatClient {
     this.#answers.add(answer);
     this.#engine.command(frame);
     if (this.#engine.holds(id)) {
-      this.#keep.add(frame);
+      call(this.#keep, "add", frame);
       this.#showSend(frame, null);
     }
     return answer;
@@ -280,7 +282,7 @@ export class ChatClient {
       this.#answers.fail(error);
       this.#engine.fail(error);
     }
-    this.#handlers.status?.(status);
+    call(this.#handlers, "status", status);
   }
 
   #caughtUp(conversation) {
@@ -308,7 +310,7 @@ export class ChatClient {
       const error = { message: `The output was refused: ${reply.error.message}` };
       this.#engine.toolResult(command.conversation, command.call, { error });
     }
-    this.#handlers.reply?.(command, reply);
+    call(this.#handlers, "reply", command, reply);
   }
 
   #showSend(frame, error) {
@@ -320,13 +322,13 @@ export class ChatClient {
   }
 
   #sendReplied(frame, reply) {
-    this.#keep.remove(frame.id);
+    call(this.#keep, "remove", frame.id);
     if (!reply.ok) this.#showSend(frame, reply.error);
     this.#answers.replied(frame.id, reply);
   }
 
   #expiring(inMs) {
-    this.#handlers.expiring?.(inMs);
+    call(this.#handlers, "expiring", inMs);
     this.#engine.renew();
   }
 }

@@ -54,9 +54,9 @@ export class Engine {
   }
 
   open(id, wanted) {
+    this.#session.open(id, wanted);
     const conversation = this.conversations.get(id) ?? new Conversation(id);
     this.conversations.set(id, conversation);
-    this.#session.open(id, wanted);
     this.#flush();
     return conversation;
   }
@@ -157,7 +157,7 @@ export class Engine {
     };
     try {
       const token = typeof this.#credentials === "function" ? this.#credentials() : this.#credentials;
-      if (token instanceof Promise) return token.then(take).catch((fault) => this.#noToken(fault));
+      if (typeof token?.then === "function") return Promise.resolve(token).then(take).catch((fault) => this.#noToken(fault));
       take(token);
       return undefined;
     } catch (fault) {

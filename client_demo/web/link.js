@@ -7,11 +7,13 @@ const SUBPROTOCOL = "wsserver.v1";
 const ANSWER_TIMEOUT_MS = 5_000;
 // A server may miss one heartbeat on a busy machine, hardly two.
 const SILENT_HEARTBEATS = 2.5;
+// Platforms take a longer wait for none at all.
+const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
 /** The clock of the platform. */
 export const SYSTEM_CLOCK = {
   now: () => performance.now(),
-  setTimeout: (run, ms) => setTimeout(run, ms),
+  setTimeout: (run, ms) => setTimeout(run, Math.min(ms, LONGEST_TIMER_MS)),
   clearTimeout: (timer) => clearTimeout(timer),
 };
 
@@ -46,6 +48,8 @@ export class Link {
   #socket = null;
   #attempt = null;
   #heard = 0;
+  /** When an answer was asked for that must come in time; null where none is awaited. */
+  #asked = null;
   #heartbeatMs = 0;
   #onlineSince = null;
   #floorMs = 0;
@@ -108,7 +112,7 @@ export class Link {
   /** Gives the socket up as a bad network would, to come back no sooner than told. */
   drop(offlineMs = 0) {
     this.#floorMs = Math.max(this.#floorMs, offlineMs);
-    if (this.#socket) this.#lost(null);
+    if (this.state === "connecting" || this.state === "online") this.#lost(null);
   }
 
   /** The page is visible again, or the network is back. */
@@ -172,6 +176,7 @@ export class Link {
   #leave() {
     this.#timers.clear();
     this.#attempt = null;
+    this.#asked = null;
     const socket = this.#socket;
     this.#socket = null;
     socket?.close();
@@ -180,6 +185,8 @@ export class Link {
 
   #lost(code) {
     this.#leave();
+    // Whoever was told of what ended with the connection may have stopped the client.
+    if (this.state === "stopped") return;
     const now = this.#clock.now();
     if (this.#onlineSince !== null) this.#backoff.held(now - this.#onlineSince);
     this.#onlineSince = null;
@@ -206,7 +213,11 @@ export class Link {
   #demandAnswer() {
     const asked = this.#clock.now();
     this.#on.ping(asked);
+    // Who asks again waits no longer.
+    if (this.#asked !== null) return;
+    this.#asked = asked;
     this.#timers.set("answer", ANSWER_TIMEOUT_MS, () => {
+      this.#asked = null;
       if (this.#heard < asked && !this.#hidden()) this.#lost(null);
     });
   }

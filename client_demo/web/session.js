@@ -14,6 +14,7 @@ const MAX_MISSES = 3;
 const USUAL_WAIT_MS = 1_000;
 /** For people; the server's own words are for who writes a client. */
 const DELETED = "The server no longer has this conversation: it was deleted, or the server's store was.";
+const NO_REASON = { code: "internal", message: "No reason was given.", retryable: false };
 const CONTROL = new Set([
   "welcome", "reply", "pong", "caught_up", "waiting", "tool_request", "goaway",
   "auth_expiring", "ping",
@@ -108,9 +109,12 @@ export class Session {
 
   /**
    * Keeps a conversation open from now on, also over reconnects.
-   * @param {object} wanted further members of `open`: `config`, `handles`, …
+   * @param {object} given further members of `open`: `config`, `handles`, …; what is
+   *   changed of them later changes nothing here
+   * @throws {TypeError} JSON can't hold them
    */
-  open(conversation, wanted) {
+  open(conversation, given) {
+    const wanted = given && JSON.parse(JSON.stringify(given));
     let subscription = this.#subscriptions.get(conversation);
     if (!subscription) {
       subscription = new Subscription(conversation);
@@ -207,16 +211,19 @@ export class Session {
 
   /** One that the server does not take would end the connection, again and again. */
   #transmit(frame) {
+    const error = this.#tooLarge(frame);
+    if (error) this.#settle(frame, { type: "reply", re: frame.id, ok: false, error });
+    else this.#say(frame);
+  }
+
+  /** Why the server would not take a frame, or null. */
+  #tooLarge(frame) {
     const text = JSON.stringify(frame);
-    if (text.length * 3 > this.#frameBytes) {
-      const { length } = new TextEncoder().encode(text);
-      if (length > this.#frameBytes) {
-        const message = `The frame has ${length} bytes, the limit is ${this.#frameBytes}; send less.`;
-        this.#settle(frame, { type: "reply", re: frame.id, ok: false, error: { code: "too_large", message, retryable: false } });
-        return;
-      }
-    }
-    this.#say(frame);
+    if (text.length * 3 <= this.#frameBytes) return null;
+    const { length } = new TextEncoder().encode(text);
+    if (length <= this.#frameBytes) return null;
+    const message = `The frame has ${length} bytes, the limit is ${this.#frameBytes}; send less.`;
+    return { code: "too_large", message, retryable: false };
   }
 
   #sendAgain(id) {
@@ -238,7 +245,10 @@ export class Session {
   /** Opens a conversation; behind a `delete` of it only when that was replied to. */
   #attach(subscription) {
     if (this.phase !== "online" || this.#outbox.deletes(subscription.conversation)) return;
-    this.#say(subscription.openFrame(this.#newId()));
+    const frame = subscription.openFrame(this.#newId());
+    const error = this.#tooLarge(frame);
+    if (error) this.#notice("lost", { conversation: subscription.conversation, error });
+    else this.#say(frame);
   }
 
   #event(event, bytes) {
@@ -312,7 +322,8 @@ export class Session {
     else this.#notice("caught_up", { frame });
   }
 
-  #reply(reply, now) {
+  #reply(said, now) {
+    const reply = said.ok ? said : { ...said, error: said.error ?? NO_REASON };
     const command = this.#outbox.get(reply.re);
     if (!command) {
       this.#verdict(reply);

@@ -3,12 +3,25 @@
 // were not replied to, and the access token (session storage).
 
 import { keptIn } from "../keep.js";
+import { PageStorage } from "./page_storage.js";
 
 const LIST = "wsserver.conversations";
 const LOOK = "wsserver.look";
 const DRAFTS = "wsserver.drafts";
 const ACTIVE = "wsserver.active";
 const TOKEN = "wsserver.token";
+
+const lasting = storage("localStorage");
+const ofTab = storage("sessionStorage");
+
+/** A browser's storage; where it is forbidden, one that lasts as long as the page. */
+function storage(name) {
+  try {
+    return globalThis[name];
+  } catch {
+    return new PageStorage();
+  }
+}
 
 function read(storage, key, otherwise) {
   try {
@@ -22,7 +35,7 @@ function write(storage, key, value) {
   try {
     storage.setItem(key, JSON.stringify(value));
   } catch {
-    // Full or forbidden: the page works all the same, it only forgets.
+    // Full: the page works all the same, it only forgets.
   }
 }
 
@@ -40,12 +53,12 @@ function write(storage, key, value) {
 
 /** The conversations of this browser, newest first. @returns {Listed[]} */
 export function listed() {
-  return read(localStorage, LIST, []);
+  return read(lasting, LIST, []);
 }
 
 /** Reads the list anew before changing it: another tab may have. */
 export function changeListed(change) {
-  write(localStorage, LIST, change(listed()).toSorted((a, b) => b.at - a.at));
+  write(lasting, LIST, change(listed()).toSorted((a, b) => b.at - a.at));
 }
 
 /** Runs when another tab changed the list. */
@@ -57,37 +70,37 @@ export function onListed(run) {
 
 /** `theme`, `numbers`, `model`. */
 export function look() {
-  return read(localStorage, LOOK, {});
+  return read(lasting, LOOK, {});
 }
 
 export function changeLook(change) {
-  write(localStorage, LOOK, { ...look(), ...change });
+  write(lasting, LOOK, { ...look(), ...change });
 }
 
 /** Where `ChatClient` keeps its sends. */
-export const keptSends = keptIn(sessionStorage);
+export const keptSends = keptIn(ofTab);
 
 export function draft(conversation) {
-  return read(sessionStorage, DRAFTS, {})[conversation] ?? "";
+  return read(ofTab, DRAFTS, {})[conversation] ?? "";
 }
 
 export function saveDraft(conversation, text) {
-  const { [conversation]: _, ...others } = read(sessionStorage, DRAFTS, {});
-  write(sessionStorage, DRAFTS, text === "" ? others : { ...others, [conversation]: text });
+  const { [conversation]: _, ...others } = read(ofTab, DRAFTS, {});
+  write(ofTab, DRAFTS, text === "" ? others : { ...others, [conversation]: text });
 }
 
 export function activeId() {
-  return read(sessionStorage, ACTIVE, null);
+  return read(ofTab, ACTIVE, null);
 }
 
 export function saveActiveId(id) {
-  write(sessionStorage, ACTIVE, id);
+  write(ofTab, ACTIVE, id);
 }
 
 export function token() {
-  return read(sessionStorage, TOKEN, null);
+  return read(ofTab, TOKEN, null);
 }
 
 export function saveToken(value) {
-  write(sessionStorage, TOKEN, value || null);
+  write(ofTab, TOKEN, value || null);
 }
