@@ -64,8 +64,11 @@ class ProgramDriver:
         except BrokenPipeError:
             line = ""
         assert line, f"the program ended at {op}"
-        state = orjson.loads(line)
-        assert isinstance(state, dict), f"no object: {line}"
+        try:
+            state = orjson.loads(line)
+        except ValueError:
+            state = None
+        assert isinstance(state, dict), f"the answer is no JSON object: {line[:200]!r}"
         missing = STATE - state.keys()
         assert not missing, f"the answer to {op} lacks {sorted(missing)}"
         return state

@@ -5,6 +5,7 @@ from typing import Any
 import orjson
 
 from protocol.codec import decode_command
+from protocol.frame_error import FrameError
 from wsserver.connections.rate import TokenBucket
 
 Json = dict[str, Any]
@@ -56,7 +57,10 @@ class Rules:
             self._room.take(self._now)  # its hello
 
     def _sent(self, frame: Json, state: Json) -> None:
-        decode_command(orjson.dumps(frame), max_bytes=_MOST_BYTES)
+        try:
+            decode_command(orjson.dumps(frame), max_bytes=_MOST_BYTES)
+        except FrameError as wrong:
+            raise AssertionError(f"no valid frame: {frame}: {wrong}") from wrong
         assert self._up, f"sent without a connection: {frame}"
         early = self._room.take(self._now) if self._room else 0.0
         assert not early or frame["type"] in _NEED_NO_ROOM, f"too fast: {frame}"

@@ -46,6 +46,29 @@ def test_a_client_that_does_nothing_is_told_so_for_each_scenario(
     assert "nothing was sent" in out
 
 
+@pytest.mark.parametrize(
+    ("answer", "says"),
+    [
+        ("hello", "the answer is no JSON object: 'hello\\n'"),
+        ("5", "the answer is no JSON object: '5\\n'"),
+        (
+            orjson.dumps(
+                dict.fromkeys(STATE) | {"sent": [{"type": "hello", "protocol": "one"}]}
+            ).decode(),
+            "no valid frame: {'type': 'hello', 'protocol': 'one'}: bad_frame: `protocol`",
+        ),
+    ],
+)
+def test_an_answer_that_can_not_be_read_is_a_failure_of_its_scenario(
+    capsys: pytest.CaptureFixture[str], answer: str, says: str
+) -> None:
+    program = f"import sys\nfor line in sys.stdin: print({answer!r}, flush=True)"
+    assert main([sys.executable, "-c", program]) == 1
+    *failed, last = capsys.readouterr().out.splitlines()
+    assert last.startswith("0 of ")
+    assert all(says in line for line in failed), failed[0]
+
+
 def test_without_a_command_it_says_how(capsys: pytest.CaptureFixture[str]) -> None:
     assert main([]) == 2
     assert "python -m tests.conformance COMMAND" in capsys.readouterr().err
