@@ -27,7 +27,9 @@ def files_of(page: str, folder: Path) -> list[str]:
     return names
 
 
-def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+def run(
+    folder: Path, *arguments: str, **variables: str
+) -> subprocess.CompletedProcess[str]:
     environ = {
         name: value
         for name, value in os.environ.items()
@@ -40,7 +42,7 @@ def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
         timeout=50,
         check=False,
         cwd=folder,
-        env=environ | {"PYTHONPATH": f"{ROOT}:{folder}"},
+        env=environ | {"PYTHONPATH": f"{ROOT}:{folder}"} | variables,
     )
 
 
@@ -70,6 +72,13 @@ def greeted(folder: Path) -> dict[str, Any]:
     return welcome
 
 
+def refused(folder: Path) -> str:
+    """Runs the page's `server.py` with a setting that can't be; returns what it says."""
+    ran = run(folder, "server.py", WSSERVER_PORT="x")
+    assert ran.returncode == 1
+    return ran.stderr
+
+
 @pytest.mark.timeout(60)
 def test_the_provider_answers_and_is_stopped(tmp_path: Path) -> None:
     assert files_of("write-a-provider.md", tmp_path) == ["shouting.py", "server.py"]
@@ -83,6 +92,7 @@ def test_the_provider_answers_and_is_stopped(tmp_path: Path) -> None:
     assert ran.returncode == 0, ran.stderr
     assert ran.stdout == shown[1]
     assert greeted(tmp_path)["models"][0] == "shout"
+    assert refused(tmp_path).startswith("server: port: 'x'")
 
 
 @pytest.mark.timeout(60)
@@ -98,4 +108,5 @@ def test_the_store_keeps_the_contract(tmp_path: Path) -> None:
     assert passed is not None
     assert int(passed[1]) > 30
     greeted(tmp_path)
+    assert refused(tmp_path).startswith("server: port: 'x'")
     assert b"local/c" in (tmp_path / "journal").read_bytes()
