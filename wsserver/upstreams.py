@@ -35,6 +35,7 @@ OPENAI_DEFAULT_MODEL = "gpt-4o-mini"
 
 LOCAL_MODEL = "local"
 _OPENAI = "openai"  # whoever speaks its API
+_ENDPOINT = "/chat/completions"
 
 _CHAIN_MARGIN_SECONDS = 1.0
 _NONE: Mapping[str, Target] = {}
@@ -201,6 +202,11 @@ class Upstreams:
     ) -> "OpenAIChat":
         from wsserver.providers.openai_chat import OpenAIChat, OpenAIChatSettings
 
+        if base_url.rstrip("/").endswith(_ENDPOINT):
+            raise SettingsError(
+                f"{setting}: {without_userinfo(base_url)!r} is no base URL; leave"
+                f" {_ENDPOINT} out, as the server adds it"
+            )
         same = (base_url, api_key, frozenset(headers.items()))
         chat = self._chats.get(same)
         if chat is None:

@@ -94,6 +94,36 @@ async def test_a_refusal_is_a_failure_with_a_remedy(
     assert remedy in finding.remedy
 
 
+@pytest.mark.parametrize(
+    ("model", "remedy"),
+    [
+        ({}, "name the variable that holds its key, as api_key_env of the model"),
+        ({"api_key_env": "A_KEY"}, "set A_KEY to a key that it takes"),
+    ],
+)
+async def test_a_model_that_refuses_its_key_is_told_where_that_comes_from(
+    monkeypatch: pytest.MonkeyPatch, model: dict[str, str], remedy: str
+) -> None:
+    monkeypatch.setenv("A_KEY", "wrong")
+    async with FakeUpstream() as upstream:
+        upstream.script(Reply(status=401, body=b"{}"))
+        here = Model(base_url=upstream.base_url, **model)
+        (finding,) = await found(Settings(models={"a": here}))
+
+    assert finding.remedy == remedy
+
+
+async def test_a_model_has_its_own_time_for_a_first_token() -> None:
+    async with FakeUpstream() as upstream:
+        upstream.script(Reply(before_headers_seconds=30))
+        here = Model(base_url=upstream.base_url, first_token_timeout_seconds=0.2)
+        (finding,) = await found(Settings(models={"a": here}))
+
+    assert finding.status == "fail"
+    assert "no token within 0.2 s" in finding.says
+    assert "first_token_timeout_seconds" in (finding.remedy or "")
+
+
 async def test_an_upstream_that_is_not_there_is_a_failure() -> None:
     (finding,) = await found(Settings(openai_base_url="http://127.0.0.1:1/v1"))
 
@@ -155,7 +185,8 @@ async def test_each_model_is_asked_under_its_name_there() -> None:
         models = [request.json["model"] for request in upstream.requests]
 
     assert models == ["big", "b", "c"]
-    assert [finding.says.partition(":")[0] for finding in findings] == ["a", "b", "c"]
+    names = [finding.says.partition(":")[0] for finding in findings]
+    assert names == ["a", "b", "other names, such as c"]
 
 
 @pytest.mark.parametrize("default", [None, "local", "demo/echo", "a"])
@@ -163,7 +194,7 @@ async def test_the_upstream_for_all_others_is_asked_too(default: str | None) -> 
     async with FakeUpstream() as upstream:
         upstream.script(counting(streams=True))
         here = upstream.base_url
-        await found(
+        findings = await found(
             Settings(
                 models={"a": Model(base_url=here)},
                 openai_base_url=here,
@@ -173,6 +204,7 @@ async def test_the_upstream_for_all_others_is_asked_too(default: str | None) -> 
         models = [request.json["model"] for request in upstream.requests]
 
     assert models == ["a", "gpt-4o-mini"]
+    assert findings[1].says.startswith("other names, such as gpt-4o-mini: ")
 
 
 async def test_without_an_upstream_there_is_nothing_to_ask() -> None:
@@ -208,11 +240,11 @@ STREAMED = Sample(pieces=40, reads=40, first=0.5, last=1.5, end=1.6)
 def test_lumps_are_told_from_streams(changes: dict[str, Any], status: str) -> None:
     sample = msgspec.structs.replace(STREAMED, **changes)
 
-    assert judge("m", sample).status == status
+    assert judge("m", sample, "a key").status == status
 
 
 def test_a_failure_weighs_more_than_how_it_came() -> None:
     failure = Failure(code="upstream_error", message="gone", retryable=False)
     sample = msgspec.structs.replace(STREAMED, failure=failure)
 
-    assert judge("m", sample).status == "fail"
+    assert judge("m", sample, "a key").status == "fail"

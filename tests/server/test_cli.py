@@ -100,6 +100,10 @@ def test_an_alias_of_a_flag_is_the_flag(wsserver) -> None:
             ["serve", "--openai-base-url", "x"],
             "openai_base_url: 'x' is no HTTP URL; write one such as http://",
         ),
+        (
+            ["serve", "--openai-base-url", "http://x/v1/chat/completions"],
+            "'http://x/v1/chat/completions' is no base URL; leave /chat/completions out",
+        ),
         (["serve", "--model-path", "/nowhere"], "local_model_path: there is no file"),
     ],
 )

@@ -16,6 +16,7 @@ from wsserver.operations.config import without_local
 from wsserver.operations.findings import Finding, Tell, fail, ok, warn
 from wsserver.settings import Settings
 from wsserver.settings_error import SettingsError
+from wsserver.settings_tables import Model
 from wsserver.turns.models import DEMO_PREFIX
 from wsserver.turns.services import Target
 from wsserver.upstreams import LOCAL_MODEL, OPENAI_DEFAULT_MODEL, open_upstreams
@@ -33,9 +34,10 @@ LUMP_PIECES = 8
 SOON_SECONDS = 0.25
 
 _REMEDIES = {
-    "upstream_auth": "set OPENAI_API_KEY, or the variable that api_key_env names",
     "upstream_unavailable": "is it running, and is its base URL right?",
-    "upstream_timeout": "is it running, and is its base URL right?",
+    "upstream_timeout": "is it running, and is its base URL right? If it is only slow,"
+    " raise first_token_timeout_seconds in [models.NAME], or"
+    " upstream_first_token_timeout_seconds",
     "upstream_rate_limited": "wait, or ask its owner for more",
 }
 _OTHER_REMEDY = "is the base URL right (it usually ends in /v1), and the model's name?"
@@ -66,9 +68,10 @@ async def upstreams(settings: Settings, tell: Tell) -> None:
 
     Nothing is told where the settings of the models are wrong: `config` has it.
     """
-    names = list(settings.models)
+    names = {name: name for name in settings.models}
     if settings.openai_api_key or settings.openai_base_url:
-        names.append(_general_model(settings))
+        name = _general_model(settings)
+        names[name] = f"other names, such as {name}" if settings.models else name
     if not names:
         tell(ok("upstream", "none configured; the demo models need none"))
         return
@@ -77,11 +80,21 @@ async def upstreams(settings: Settings, tell: Tell) -> None:
             table = await opened.table()
         except SettingsError:
             return
-        for name in names:
+        most = settings.upstream_first_token_timeout_seconds
+        for name, shown in names.items():
             target = table.resolve(name)
             assert target is not None, "it is configured, or there is an upstream"
-            most = settings.upstream_first_token_timeout_seconds
-            tell(judge(name, await ask(target, most)))
+            sample = await ask(target, target.first_token_seconds or most)
+            tell(judge(shown, sample, _key_remedy(settings.models.get(name))))
+
+
+def _key_remedy(model: Model | None) -> str:
+    """Says where the key of a model is looked for; None is the upstream for others."""
+    if model is None:
+        return "set OPENAI_API_KEY to a key that it takes"
+    if model.api_key_env is None:
+        return "name the variable that holds its key, as api_key_env of the model"
+    return f"set {model.api_key_env} to a key that it takes"
 
 
 def _general_model(settings: Settings) -> str:
@@ -161,11 +174,19 @@ class _Listening:
         )
 
 
-def judge(model: str, sample: Sample) -> Finding:
-    """Says what a sample means."""
+def judge(model: str, sample: Sample, key_remedy: str) -> Finding:
+    """Says what a sample means.
+
+    Args:
+        model: What to call it.
+        sample: What came.
+        key_remedy: What to do where it refuses the credentials.
+    """
     if sample.failure is not None:
         failure = sample.failure
         says = f"{model}: {failure.code}: {failure.message}"
+        if failure.code == "upstream_auth":
+            return fail("upstream", says, key_remedy)
         return fail("upstream", says, _REMEDIES.get(failure.code, _OTHER_REMEDY))
     if sample.first is None:
         return warn("upstream", f"{model}: answered without a token", _OTHER_REMEDY)
