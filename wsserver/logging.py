@@ -5,10 +5,12 @@ models say, and never credentials. The rooms see to the first; `redact` here is
 the net below them for the second, also for exceptions and for what libraries log.
 """
 
+import json  # noqa: TID251 - writes what orjson does not
 import logging
 import re
 import sys
 from collections.abc import Mapping, MutableMapping
+from contextlib import suppress
 from typing import Any, Literal, TextIO, cast
 
 import orjson
@@ -62,7 +64,7 @@ def configure(
             renderers[log_format],
         ],
         wrapper_class=structlog.make_filtering_bound_logger(level),
-        logger_factory=structlog.PrintLoggerFactory(target),
+        logger_factory=structlog.PrintLoggerFactory(cast("TextIO", _Lossy(target))),
         cache_logger_on_first_use=False,
     )
     logging.basicConfig(handlers=[_Forward()], level=logging.WARNING, force=True)
@@ -88,6 +90,24 @@ def _without_secrets(value: object) -> object:
     return value
 
 
+class _Lossy:
+    """A stream that loses what can't be written: the disk is full, nobody reads.
+
+    Else a log line would end whatever task it tells of, or the server.
+    """
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> None:
+        with suppress(OSError, ValueError):  # a stream that was closed: ValueError
+            self._stream.write(text)
+
+    def flush(self) -> None:
+        with suppress(OSError, ValueError):
+            self._stream.flush()
+
+
 class _Forward(logging.Handler):
     """Passes on what libraries say through the standard library's logging."""
 
@@ -101,4 +121,8 @@ class _Forward(logging.Handler):
 
 
 def _dumps(event: Mapping[str, Any], **options: Any) -> str:
-    return orjson.dumps(event, default=options.get("default", str)).decode()
+    default = options.get("default", str)
+    try:
+        return orjson.dumps(event, default=default).decode()
+    except TypeError:  # large integers, and paths that are no Unicode
+        return json.dumps(event, default=default)

@@ -1,4 +1,6 @@
+import errno
 import io
+import json  # noqa: TID251 - reads what orjson does not
 import logging
 import warnings
 
@@ -50,6 +52,36 @@ def test_what_cannot_be_json_is_told_as_text() -> None:
     stream = lines()
     structlog.get_logger().info("odd", value={1})
     assert only(stream)["value"] == "{1}"
+
+
+def test_names_that_are_no_unicode_are_told_all_the_same() -> None:
+    stream = lines()
+    structlog.get_logger().info("odd", path="a\udcff", size=2**70)
+    line = json.loads(stream.getvalue())
+    assert (line["path"], line["size"]) == ("a\udcff", 2**70)
+
+
+class Full(io.StringIO):
+    """A file on a disk with no room left, for a while."""
+
+    room = False
+
+    def write(self, text: str) -> int:
+        if not self.room:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return super().write(text)
+
+
+def test_a_line_that_cannot_be_written_stops_nothing() -> None:
+    stream = Full()
+    configure("json", "info", stream)
+    structlog.get_logger().info("lost")
+    LIBRARY.warning("lost, too")
+    stream.room = True
+    structlog.get_logger().info("there")
+    assert only(stream)["event"] == "there"
+    stream.close()
+    structlog.get_logger().info("nowhere to write")
 
 
 @pytest.mark.parametrize("log_format", ["json", "console"])
