@@ -56,6 +56,8 @@ def _check_jwt(settings: Settings, origins: Mapping[str, str]) -> None:
         "auth_jwt_audience": settings.auth_jwt_audience,
         "auth_jwt_key_file": settings.auth_jwt_key_file,
         "auth_jwt_jwks_url": settings.auth_jwt_jwks_url,
+        "auth_jwt_issuer": settings.auth_jwt_issuer,
+        "auth_jwt_scope_claim": settings.auth_jwt_scope_claim,
     }
     given = [name for name, value in jwt.items() if value]
     if not given:

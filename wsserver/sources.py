@@ -150,11 +150,13 @@ def _from_environment(environ: Mapping[str, str]) -> dict[str, _Found]:
 
 
 def _unknown_variables(environ: Mapping[str, str]) -> Iterable[str]:
-    known = {PREFIX + name.upper() for name in FIELDS} | {CONFIG_VARIABLE}
-    known |= _CLIENT_VARIABLES
+    known = {PREFIX + name.upper() for name in FIELDS.keys() - SECRETS}
+    known |= {CONFIG_VARIABLE} | _CLIENT_VARIABLES
     for variable in sorted(environ):
         if variable.startswith(PREFIX) and variable not in known:
-            yield f"{variable}: no such setting; {_suggestion(variable, known)}"
+            own = variable.removeprefix(PREFIX)
+            near = {own} if own in _FOREIGN_VARIABLES else known
+            yield f"{variable}: no such setting; {_suggestion(variable, near)}"
 
 
 def _suggestion(name: str, known: Iterable[str]) -> str:

@@ -81,6 +81,13 @@ def test_what_does_not_go_together_is_refused(
     assert expected in complaint(**(GOOD | flags))
 
 
+@pytest.mark.parametrize("name", ["auth_jwt_issuer", "auth_jwt_scope_claim"])
+def test_what_only_tokens_have_asks_for_tokens(name: str) -> None:
+    text = complaint(auth_keys_file="keys", **{name: "x"})
+    flag = name.replace("_", "-")
+    assert text.startswith(f"{name}: --{flag} asks for tokens; set auth_jwt_algorithms")
+
+
 @pytest.mark.parametrize("name", sorted(GOOD))
 def test_one_setting_alone_is_blamed_on_its_source(name: str) -> None:
     text = complaint(**{name: GOOD[name]})

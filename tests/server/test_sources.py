@@ -198,6 +198,14 @@ def test_a_variable_that_is_no_setting_is_a_warning() -> None:
     )
 
 
+def test_a_variable_for_a_secret_under_our_prefix_is_a_warning() -> None:
+    loaded = load(flags={}, environ={"WSSERVER_OPENAI_API_KEY": "hush"})
+    assert loaded.settings.openai_api_key is None
+    assert loaded.warnings == (
+        "WSSERVER_OPENAI_API_KEY: no such setting; did you mean OPENAI_API_KEY?",
+    )
+
+
 @given(st.data())
 def test_any_text_in_any_setting_is_taken_or_refused_in_one_line(
     data: st.DataObject,
