@@ -93,6 +93,21 @@ async def test_a_rebound_name_gets_nothing_but_a_sign_of_life(rig: Any) -> None:
         assert status(answer) == expected
 
 
+async def test_whoever_asks_by_head_gets_no_body_in_any_case(rig: Any) -> None:
+    for host, path, expected in [
+        ("rebound.example", "/", b"421"),
+        ("localhost", "/v1/chat", b"426"),
+        ("localhost", "/nothing", b"404"),
+        ("localhost", "/healthz", b"200"),
+    ]:
+        request = f"HEAD {path} HTTP/1.1\r\nHost: {host}\r\n\r\n"
+        client, answer = await rig.ask(request.encode())
+        answer += await client.receive_all()
+        assert answer[9:12] == expected
+        assert b"\r\nContent-Length: " in answer
+        assert answer.endswith(b"\r\n\r\n")
+
+
 async def test_more_connections_than_allowed_are_told_to_come_back(rig: Any) -> None:
     await rig.pair()
     assert rig.listener is not None

@@ -73,14 +73,6 @@ def test_metrics_are_prometheus_text() -> None:
     assert metrics.headers["Content-Type"].startswith("text/plain; version=0.0.4")
 
 
-@pytest.mark.parametrize("path", ["/", "/healthz", "/metrics"])
-def test_head_is_get_without_the_body(path: str) -> None:
-    get, head = ask(path), ask(path, "HEAD")
-    assert head.body == b""
-    assert head.status_code == get.status_code
-    assert head.headers["Content-Length"] == get.headers["Content-Length"] != "0"
-
-
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "OPTIONS", "get"])
 def test_other_methods_are_told_which_are_answered(method: str) -> None:
     response = ask("/healthz", method)

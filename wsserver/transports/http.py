@@ -57,7 +57,7 @@ class Site:
         self._metrics = metrics
 
     def answer(self, method: str, path: str, headers: Headers) -> Response:
-        """Answers one request.
+        """Answers one request; what HEAD gets has its body still.
 
         Args:
             method: The HTTP method.
@@ -72,8 +72,6 @@ class Site:
                 HTTPStatus.METHOD_NOT_ALLOWED, "Only GET and HEAD are answered."
             )
             response.headers["Allow"] = "GET, HEAD"
-        elif method == "HEAD":
-            response.body = b""
         return response
 
     def _route(self, path: str, headers: Headers) -> Response | None:

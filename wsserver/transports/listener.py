@@ -212,6 +212,13 @@ class Listener:
         self, connection: ServerConnection, request: Request
     ) -> Response | None:
         assert isinstance(connection, WebSocket), "create_connection makes them"
+        response = self._respond(connection, request)
+        if response is not None and request.method == "HEAD":
+            response.body = b""
+        return response
+
+    def _respond(self, connection: WebSocket, request: Request) -> Response | None:
+        """Returns the answer to what is no handshake, or to one that is refused."""
         path = request.path.partition("?")[0]
         admission = self._stricter.get(path, self._admission)
         try:
