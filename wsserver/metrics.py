@@ -33,6 +33,7 @@ class Metrics:
         self._of = Families()
         self._frames = 0
         self._numbers = 0
+        self._own_models: frozenset[str] = frozenset()
         self._models: set[str] = set()
         self._breakers: dict[str, Breaker] = {}
         self._lags: Callable[[], Iterable[int]] = list
@@ -61,8 +62,17 @@ class Metrics:
         """
         self._lags = lags
 
-    def name_providers(self, provider_of: Callable[[str], str | None]) -> None:
-        """Takes what says from now on which provider serves a model; None: none."""
+    def name_models(
+        self, names: Iterable[str], provider_of: Callable[[str], str | None]
+    ) -> None:
+        """Takes what is known of models from now on.
+
+        Args:
+            names: Models that the operator has, which are counted by name however
+                many others clients make up.
+            provider_of: Says which provider serves a model; None: none.
+        """
+        self._own_models = frozenset(names)
         self._provider_of = provider_of
 
     # Turns
@@ -82,8 +92,8 @@ class Metrics:
             done: The turn's last event.
             usage: What it cost.
         """
+        self.turn_ended(model, done)
         of, timing, label = self._of, done.timing, self._label(model)
-        self._count(of.turns, label, done.status, done.reason or "")
         self._observe(of.turn, timing.total_ms / 1000, label, done.status)
         if timing.tpot_ms is not None:
             self._observe(of.per_token, timing.tpot_ms / 1000, label)
@@ -100,6 +110,10 @@ class Metrics:
         self._observe(of.tokens, usage.output_tokens, *gen_ai, "output")
         if timing.upstream_ttft_ms is not None:
             self._observe(of.first_chunk, timing.upstream_ttft_ms / 1000, *gen_ai)
+
+    def turn_ended(self, model: str, done: DoneEvent) -> None:
+        """Counts how a turn ended that asked no model, or not in this process."""
+        self._count(self._of.turns, self._label(model), done.status, done.reason or "")
 
     def first_token(self, model: str, seconds: float) -> None:
         """Counts a time to first token."""
@@ -174,7 +188,7 @@ class Metrics:
     # Inside
 
     def _label(self, model: str) -> str:
-        if model in self._models:
+        if model in self._own_models or model in self._models:
             return model
         if len(self._models) >= MAX_MODELS:
             return OTHER

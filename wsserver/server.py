@@ -259,7 +259,7 @@ async def serving(
             await upstreams.table(parts.models), metrics=metrics, jitter=clock.jitter
         )
         metrics.watch_breakers(upstreams.breakers)
-        metrics.name_providers(models.provider_name)
+        metrics.name_models(models.names(), models.provider_name)
         tools = await load_tools(settings, os.environ)
         tasks = await stack.enter_async_context(anyio.create_task_group())
         committer = Committer(

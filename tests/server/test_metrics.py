@@ -71,7 +71,7 @@ USAGE = UsageEvent(
 
 def test_a_turn_is_counted_by_the_conventions_names() -> None:
     metrics = Metrics()
-    metrics.name_providers({"spare": "openai", "m": "local"}.get)
+    metrics.name_models([], {"spare": "openai", "m": "local"}.get)
     metrics.turn_started("m")
     metrics.first_token("m", 0.5)
     metrics.turn_done("m", "spare", done(), USAGE)
@@ -98,6 +98,27 @@ def test_a_turn_is_counted_by_the_conventions_names() -> None:
     assert value(metrics, "wsserver_turns_total", status="completed") == 1
     assert value(metrics, "wsserver_turns_started_total", model="m") == 1
     assert value(metrics, "wsserver_turns_in_one_lump_total", model="m") is None
+
+
+def test_a_turn_without_a_model_call_is_counted_and_says_no_times() -> None:
+    metrics = Metrics()
+    metrics.turn_ended("m", done(status="incomplete", reason="server_restarted"))
+    labels = {"model": "m", "status": "incomplete", "reason": "server_restarted"}
+    assert value(metrics, "wsserver_turns_total", **labels) == 1
+    for name in ("wsserver_turn_seconds_count", "gen_ai_client_token_usage_count"):
+        assert value(metrics, name) is None
+
+
+def test_names_that_clients_make_up_push_no_configured_model_aside() -> None:
+    metrics = Metrics()
+    metrics.name_models(["mine"], lambda _: "openai")
+    for number in range(MAX_MODELS + 1):
+        metrics.turn_started(f"made-up-{number}")
+    metrics.turn_started("mine")
+    started = "wsserver_turns_started_total"
+    assert value(metrics, started, model="mine") == 1
+    assert value(metrics, started, model=f"made-up-{MAX_MODELS - 1}") == 1
+    assert value(metrics, started, model=OTHER) == 1
 
 
 def test_a_turn_that_failed_says_by_what_and_without_tokens_no_times() -> None:

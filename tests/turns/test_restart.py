@@ -13,6 +13,7 @@ import pytest
 from protocol.content import Tool
 from protocol.events import DoneEvent, ToolResultEvent, UsageEvent
 from tests.engine.story import check_prompt
+from tests.fakes.counted import Recorder
 from tests.fakes.faulty import FaultyStore
 from tests.fakes.rig import ALICE, Rig, rig
 from tests.fakes.scripted import ScriptedProvider, Step, says
@@ -77,8 +78,13 @@ async def test_a_turn_that_was_cut_off_ends_as_server_restarted(
     store = FaultyStore()
     before = await crash(store, script)
     async with restarted(store, says("again")) as r:
+        metrics = Recorder()
+        r.services.metrics = metrics
         assert await r.directory.recover() == 1
         assert await r.directory.recover() == 0
+        [[model, counted]] = metrics.of("turn_ended")
+        assert (model, counted.reason) == ("test", "server_restarted")
+        assert metrics.of("turn_started") == []
         talk = await opened(r)
         log = await talk.log()
         assert log[: len(before)] == before

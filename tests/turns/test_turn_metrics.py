@@ -1,28 +1,14 @@
 """What is counted of turns."""
 
-from typing import Any
-
 import anyio
 
 from protocol.content import Tool
+from tests.fakes.counted import Recorder
 from tests.fakes.scripted import Step, says
 from tests.turns.talk import asks, call, settled, talking
 from wsserver.engine.model import Failure, Finished, Text
 
 BUSY = Failure(code="upstream_unavailable", message="", retryable=True)
-
-
-class Recorder:
-    """Notes what is counted."""
-
-    def __init__(self) -> None:
-        self.counted: list[tuple[Any, ...]] = []
-
-    def __getattr__(self, name: str) -> Any:
-        return lambda *values: self.counted.append((name, *values))
-
-    def of(self, name: str) -> list[tuple[Any, ...]]:
-        return [values for what, *values in self.counted if what == name]  # type: ignore[misc]
 
 
 async def test_a_turn_is_counted_once_with_all_it_took() -> None:
@@ -62,3 +48,19 @@ async def test_an_interrupt_is_counted_with_its_time() -> None:
         [[phase, seconds]] = metrics.of("interrupted")
         assert phase == "streaming"
         assert 0 <= seconds < 1.0
+
+
+async def test_a_turn_that_never_reaches_a_model_is_counted_from_end_to_end() -> None:
+    async with talking([[Text("a")], 1000.0]) as talk:
+        metrics = Recorder()
+        talk.rig.services.metrics = metrics
+        talk.send(id="one")
+        talk.send(id="two")
+        await settled()
+        talk.interrupt(send="two")
+        talk.interrupt()
+        await settled()
+        assert metrics.of("turn_started") == [["test"]] * 2
+        assert len(metrics.of("turn_done")) == 1
+        [[model, done]] = metrics.of("turn_ended")
+        assert (model, done.status, done.reason) == ("test", "interrupted", "by_client")

@@ -64,8 +64,8 @@ class Loader:
         Raises:
             StoreError: The store can't be read.
         """
-        clock, state = self._services.clock, load(meta.state)
-        wall = clock.wall()
+        services, state = self._services, load(meta.state)
+        wall = services.clock.wall()
         kept = await self._store.receipts(
             key, wall - RECEIPTS_KEPT_SECONDS, RECEIPTS_KEPT
         )
@@ -79,7 +79,7 @@ class Loader:
             await conversation.log.load_tail(state.last_turn)
         point = await self._retention.trim_point(self._store, key, wall)
         conversation.trim(point)
-        if recover(conversation.log, state, clock):
+        if recover(conversation.log, state, services):
             self.cut_off += 1
             log.warning("turn_cut_off_by_restart", key=key, turn=state.last_turn)
         return conversation

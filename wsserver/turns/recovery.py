@@ -6,6 +6,7 @@ import msgspec
 
 from protocol.events import (
     DoneEvent,
+    StartEvent,
     ToolCallEvent,
     ToolResultEvent,
     UsageEvent,
@@ -15,9 +16,10 @@ from wsserver.engine.timing import Stopwatch
 from wsserver.engine.usage import BYTES_PER_TOKEN
 from wsserver.log.conversation_log import ConversationLog
 from wsserver.log.entry import TEXT_KINDS, Entry
-from wsserver.turns.clock import Clock
 from wsserver.turns.kept_text import cut_through, proof
+from wsserver.turns.services import Services
 
+_start = msgspec.json.Decoder(StartEvent).decode
 _result = msgspec.json.Decoder(ToolResultEvent).decode
 _call = msgspec.json.Decoder(ToolCallEvent).decode
 
@@ -28,11 +30,13 @@ class _Left:
     Attributes:
         open_calls: Calls that were not settled, in call order.
         output_tokens: An estimate.
+        model: The model that was asked for.
     """
 
     def __init__(self, entries: Iterable[Entry]) -> None:
         self.open_calls: list[str] = []
         self.output_tokens = 0
+        self.model = ""
         self._batches = 0
         tokens = size = 0
         for entry in entries:
@@ -50,6 +54,8 @@ class _Left:
 
     def _take(self, entry: Entry) -> None:
         match entry.kind:
+            case "start":
+                self.model = _start(entry.body).model
             case "tool_call":
                 call = _call(entry.body)
                 self.open_calls.append(call.call)
@@ -64,7 +70,7 @@ class _Left:
                 pass
 
 
-def recover(log: ConversationLog, state: ConversationState, clock: Clock) -> bool:
+def recover(log: ConversationLog, state: ConversationState, services: Services) -> bool:
     """Ends the turn that was running when the process died, if one was.
 
     Its usage and its done are not there: they go down in one commit, with the state
@@ -92,10 +98,10 @@ def recover(log: ConversationLog, state: ConversationState, clock: Clock) -> boo
         estimated=True,
         model_calls=left.model_calls,
     )
-    now = clock.now()
+    now = services.clock.now()
     through = cut_through(entries, turn)
     kept = proof(entries, turn, log.head if through is None else through)
-    log.append(
+    done = log.append(
         DoneEvent,
         turn=turn,
         status="incomplete",
@@ -105,4 +111,5 @@ def recover(log: ConversationLog, state: ConversationState, clock: Clock) -> boo
     )
     state.running = state.asked_tokens = 0
     log.compact_soon()
+    services.metrics.turn_ended(left.model, done)
     return True

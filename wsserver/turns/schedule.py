@@ -82,9 +82,7 @@ class Schedule:
             target = services.models.resolve(model)
             connection = self._senders.pop(waiting.seq, None)
             if waiting.withdrawn or target is None:
-                self._state.last_turn = end_at_once(
-                    self._log, waiting, model, services.clock
-                )
+                self._state.last_turn = end_at_once(self._log, waiting, model, services)
             else:
                 self._start(waiting, model, target, connection)
 

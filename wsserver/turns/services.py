@@ -71,6 +71,10 @@ class TurnMetrics(Protocol):
         """Counts how a turn ended, what it took, and which model answered last."""
         ...
 
+    def turn_ended(self, model: str, done: DoneEvent) -> None:
+        """Counts how a turn ended that asked no model, or not in this process."""
+        ...
+
     def first_token(self, model: str, seconds: float) -> None:
         """Counts a time to first token."""
         ...

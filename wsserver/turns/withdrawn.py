@@ -6,18 +6,19 @@ from wsserver.engine.conversation import Waiting
 from wsserver.engine.moments import timestamp
 from wsserver.engine.timing import Stopwatch
 from wsserver.log.conversation_log import ConversationLog
-from wsserver.turns.clock import Clock
+from wsserver.turns.services import Services
 
 NO_TEXT = TextProof(bytes=0, crc32=0)
 
 
 def end_at_once(
-    log: ConversationLog, waiting: Waiting, model: str, clock: Clock
+    log: ConversationLog, waiting: Waiting, model: str, services: Services
 ) -> int:
     """Appends a whole turn without a model call; returns its number.
 
     For a message that was taken back, or whose model is no longer configured.
     """
+    clock = services.clock
     now, wall = clock.now(), clock.wall()
     turn = log.head + 1
     log.append(
@@ -45,7 +46,7 @@ def end_at_once(
             retryable=False,
         )
     watch = Stopwatch(accepted_at=min(now, now - (wall - waiting.at)), started_at=now)
-    log.append(
+    done = log.append(
         DoneEvent,
         turn=turn,
         status="interrupted" if waiting.withdrawn else "failed",
@@ -53,4 +54,6 @@ def end_at_once(
         text=NO_TEXT,
         timing=watch.timing(now, 0),
     )
+    services.metrics.turn_started(model)
+    services.metrics.turn_ended(model, done)
     return turn
