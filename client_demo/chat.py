@@ -19,7 +19,7 @@ class Chat:
     """A conversation that is open; `Client.open` makes it.
 
     What it raises beyond what is named: `StoppedError` once the client has
-    stopped, `ConversationNotFoundError` once somebody else has deleted it.
+    stopped, `ConversationNotFoundError` once it was closed here or deleted.
     """
 
     def __init__(self, session: Session, conversation: Conversation) -> None:
@@ -74,6 +74,7 @@ class Chat:
             CommandError: It can't be sent at all. What the server refuses is
                 raised where the turn is awaited.
         """
+        self._conversation.must_be_open()
         feed = TurnFeed(None)
 
         def give(machine: ClientProtocol) -> Send:

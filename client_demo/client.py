@@ -23,7 +23,6 @@ from client_demo.chat import Chat
 from client_demo.driver import Driver, NoTokenError, TokenSource, fresh_token
 from client_demo.errors import (
     ClientError,
-    CommandError,
     NotConnectedError,
     StoppedError,
 )
@@ -142,14 +141,14 @@ class Client:
                 )
             )
             await folded.history()
+            chat = Chat(self._session, folded)
+            change = _change(chat.view.config, wanted)
+            if reconfigure and reply.outcome != "created" and change is not None:
+                await chat.configure(change)
             opened = True
         finally:
             if not opened:
                 self._session.abandon(name)
-        chat = Chat(self._session, folded)
-        change = _change(chat.view.config, wanted)
-        if reconfigure and reply.outcome != "created" and change is not None:
-            await chat.configure(change)
         return chat
 
     async def run(self) -> None:
@@ -235,7 +234,7 @@ class Client:
             # Those of a connection that began meanwhile are newer.
             if token != before and self._machine.token == before:
                 await self.refresh(token)
-        except (CommandError, NoTokenError):
+        except (ClientError, NoTokenError):
             return  # The server ends the connection, and the next one gets a new token.
 
 
@@ -268,7 +267,8 @@ async def connect(
         client: Who this is, for the server's log.
         max_frame_bytes: The longest frame that is taken; not below the server's
             `limits.frame_bytes`.
-        open_timeout_seconds: How long one attempt may take.
+        open_timeout_seconds: How long the credentials of one attempt may take, and
+            then its connection.
         backoff_seconds: The first and the largest window of the back-off.
 
     Raises:

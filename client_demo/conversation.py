@@ -45,6 +45,14 @@ class Conversation:
             ClientError: The conversation was lost before that.
         """
         await self._caught_up.wait()
+        self.must_be_open()
+
+    def must_be_open(self) -> None:
+        """Makes sure that events of it still come.
+
+        Raises:
+            ClientError: It was closed, deleted or lost.
+        """
         if self._error is not None:
             raise self._error
 
@@ -64,7 +72,10 @@ class Conversation:
         if running is None:
             return None
         feed = TurnFeed(None, running.turn)
-        self._turns.setdefault(running.turn, []).append(feed)
+        if self._error is not None:
+            feed.fail(self._error)
+        else:
+            self._turns.setdefault(running.turn, []).append(feed)
         return feed
 
     def refused(self, feed: TurnFeed, error: ClientError) -> None:

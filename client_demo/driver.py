@@ -8,6 +8,7 @@ hours stays connected; a writer and a timer work beside it.
 from collections.abc import Awaitable, Callable
 
 import anyio
+from anyio import get_cancelled_exc_class
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import (
     ConnectionClosed,
@@ -15,6 +16,7 @@ from websockets.exceptions import (
     InvalidStatus,
 )
 
+from client_demo.boundary import is_cancelled
 from protocol.client import ClientProtocol
 from protocol.client_events import ClientEvent, DropConnection
 from protocol.codes import NO_CLOSE_FRAME, CloseCode
@@ -40,6 +42,11 @@ async def fresh_token(new_token: TokenSource) -> str:
         return await new_token()
     except Exception as error:  # the boundary to the application
         raise NoTokenError(f"there are no credentials: {error}") from error
+    except get_cancelled_exc_class() as error:
+        if is_cancelled():
+            raise
+        why = "what their function waited for was cancelled"
+        raise NoTokenError(f"there are no credentials: {why}") from error
 
 
 class Driver:
@@ -67,7 +74,8 @@ class Driver:
                 that the machine has.
             max_frame_bytes: The longest frame that is taken; not below the
                 server's limit.
-            open_timeout_seconds: How long one attempt may take.
+            open_timeout_seconds: How long the credentials of one attempt may take,
+                and then its connection.
         """
         self.failure: Exception | None = None
         self._url = url
@@ -132,7 +140,7 @@ class Driver:
         self._frames.clear()
         try:
             if self._new_token is not None:
-                machine.token = await fresh_token(self._new_token)
+                machine.token = await self._fresh_token(self._new_token)
             self._socket = await self._dial()
         except (OSError, InvalidHandshake, TimeoutError, NoTokenError) as error:
             self.failure = error
@@ -153,6 +161,15 @@ class Driver:
             None if code == NO_CLOSE_FRAME else code, anyio.current_time()
         )
         self.flush()
+
+    async def _fresh_token(self, new_token: TokenSource) -> str:
+        seconds = self._open_timeout_seconds
+        try:
+            with anyio.fail_after(seconds):
+                return await fresh_token(new_token)
+        except TimeoutError:
+            why = f"there are no credentials after {seconds:g} s"
+            raise NoTokenError(why) from None
 
     async def _dial(self) -> ClientConnection:
         return await connect(

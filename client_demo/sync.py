@@ -242,7 +242,8 @@ def connect(
             wait, nor call the client.
         client: Who this is, for the server's log.
         max_frame_bytes: The longest frame that is taken.
-        open_timeout_seconds: How long one attempt may take.
+        open_timeout_seconds: How long the credentials of one attempt may take, and
+            then its connection.
         backoff_seconds: The first and the largest window of the back-off.
 
     Raises:

@@ -16,9 +16,10 @@ from threading import get_ident
 from typing import Any, overload
 
 import msgspec
-from anyio import from_thread, to_thread
+from anyio import CapacityLimiter, from_thread, get_cancelled_exc_class, to_thread
 from msgspec import UNSET, Struct, UnsetType
 
+from client_demo.boundary import is_cancelled
 from protocol.content import Tool
 from protocol.control import ToolRequest
 from protocol.tool_signature import UnusableToolError, inner, is_async, read
@@ -116,12 +117,18 @@ class ClientTool:
             return Output(output=msgspec.to_builtins(output))
         except Exception as error:  # noqa: BLE001 (the boundary to the application)
             return Fault(message=f"{type(error).__name__}: {error}")
+        except get_cancelled_exc_class():
+            if is_cancelled():
+                raise
+            return Fault(message="what the tool waited for was cancelled")
 
     async def _call(self, named: dict[str, Any]) -> Any:
         if self._is_async:
             return await self._handler(**named)
         return await to_thread.run_sync(
-            partial(self._handler, **named), abandon_on_cancel=True
+            partial(self._handler, **named),
+            abandon_on_cancel=True,
+            limiter=CapacityLimiter(1),  # of its own: others may block for hours
         )
 
 

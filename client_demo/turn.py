@@ -4,6 +4,8 @@ from collections.abc import AsyncGenerator
 from types import TracebackType
 from typing import Self
 
+from anyio import get_cancelled_exc_class
+
 from client_demo.conversation import Conversation
 from client_demo.errors import (
     ClientError,
@@ -141,7 +143,11 @@ class Turn:
         )
 
     async def __aenter__(self) -> Self:
-        await self.accepted()
+        try:
+            await self.accepted()
+        except get_cancelled_exc_class():
+            self._leave()
+            raise
         return self
 
     async def __aexit__(
@@ -150,10 +156,7 @@ class Turn:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        if not self._feed.over and self._session.stopped is None:
-            self._session.submit(
-                lambda machine: self._stop(machine, None, None), _ignore
-            )
+        self._leave()
 
     def __aiter__(self) -> Self:
         return self
@@ -165,6 +168,12 @@ class Turn:
             raise StopAsyncIteration
         self._seen = event.seq
         return event
+
+    def _leave(self) -> None:
+        if not self._feed.over and self._session.stopped is None:
+            self._session.submit(
+                lambda machine: self._stop(machine, None, None), _ignore
+            )
 
     def _stop(
         self, machine: ClientProtocol, keep: Keep | None, seen_seq: int | None
