@@ -35,7 +35,7 @@ function begin({ random, tools, token }) {
 }
 
 const CALLS = {
-  open: (client, { conversation, window_bytes: windowBytes }) => client.open(conversation, { windowBytes }),
+  open: (client, { conversation, window_bytes: windowBytes, config }) => client.open(conversation, { windowBytes, config }),
   send: (client, { conversation, content, policy, seen_seq: seenSeq }) => client.send(conversation, content, { policy, seenSeq }),
   interrupt: (client, { conversation, turn, send, seen_seq: seenSeq }) => client.interrupt(conversation, { turn, send, seenSeq }),
   configure: (client, { conversation, config }) => client.configure(conversation, config),

@@ -231,6 +231,8 @@ def _long(given: Json) -> Json:
     return {
         key: value["repeat"] * value["times"]
         if isinstance(value, dict) and value.keys() == {"repeat", "times"}
+        else _long(value)
+        if isinstance(value, dict)
         else value
         for key, value in given.items()
     }

@@ -80,8 +80,13 @@ class PythonDriver:
         client, name = self.client, op.get("conversation", "")
         match op["do"]:
             case "open":
-                window = op.get("window_bytes")
-                client.open(name, handles=self.tools, window_bytes=window)
+                window, config = op.get("window_bytes"), op.get("config")
+                client.open(
+                    name,
+                    handles=self.tools,
+                    window_bytes=window,
+                    config=config and msgspec.convert(config, Config),
+                )
             case "send":
                 policy, seen = op.get("policy", "queue"), op.get("seen_seq")
                 send = client.send(name, op["content"], policy=policy, seen_seq=seen)

@@ -263,6 +263,24 @@ JAVASCRIPT = {
         "seq: subscription.last }",
         "seq: subscription.last + 1 }",
     ),
+    "takes a full window for a loss": (
+        "window",
+        "subscription.js",
+        " || this.unackedBytes >= this.ackEveryBytes",
+        "",
+    ),
+    "waits anew for an answer whenever it asks": (
+        "connection",
+        "link.js",
+        "if (this.#asked !== null) return;",
+        "",
+    ),
+    "counts the gaps of an older connection": (
+        "cursor",
+        "session.js",
+        "      subscription.misses = 0;\n",
+        "",
+    ),
     "never acknowledges": (
         "window",
         "session.js",
