@@ -206,6 +206,47 @@ async def test_a_viewer_is_not_asked_to_run_a_tool() -> None:
         assert (await writer.frame("tool_request"))["name"] == "look"
 
 
+async def test_who_may_answer_no_more_hands_its_calls_on_and_gets_them_back() -> None:
+    look = Call(upstream_id="u", name="look", arguments="{}", valid=True)
+    tool = {"name": "look", "parameters": {"type": "object"}}
+    tokens = quick(alice=ALICE, reader=msgspec.structs.replace(VIEWER, name="alice"))
+    async with (
+        server([[Finished(reason="tool_calls", calls=(look,))]], says("fine")) as r,
+        connected(r, authority=tokens, handshake=AS_ALICE) as one,
+        connected(r, authority=tokens, handshake=AS_ALICE, name="c2") as other,
+    ):
+        await one.ask("open", conversation="c", config={"tools": [tool]})
+        await other.ask("open", conversation="c", handles=["look"])
+        await one.ask("open", conversation="c", handles=["look"])
+        await one.ask("send", conversation="c", content="hi")
+        assert not (await one.frame("tool_request"))["redelivered"]
+        assert (await one.ask("refresh", token="reader"))["ok"]  # noqa: S106
+        assert (await other.frame("tool_request"))["redelivered"]
+        await other.ask("close", conversation="c")
+        assert (await one.ask("refresh", token="alice"))["ok"]  # noqa: S106
+        asked = await one.frame("tool_request")
+        assert asked["redelivered"]
+        await one.ask("tool_result", conversation="c", call=asked["call"], output=1)
+        assert (await one.frame("done"))["status"] == "completed"
+
+
+async def test_a_refresh_to_less_does_not_leave_open_what_may_not_be_read() -> None:
+    sender = msgspec.structs.replace(ALICE, verbs=frozenset(("send",)))
+    tokens = quick(alice=ALICE, sender=sender)
+    async with (
+        server() as r,
+        connected(r, authority=tokens, handshake=AS_ALICE) as reader,
+        connected(r, authority=tokens, handshake=AS_ALICE, name="c2") as other,
+    ):
+        await reader.ask("open", conversation="c")
+        assert (await other.ask("refresh", token="sender"))["ok"]  # noqa: S106
+        assert (await other.ask("send", conversation="c", content="hi"))["ok"]
+        await reader.frame("done")
+        assert (await reader.ask("refresh", token="sender"))["ok"]  # noqa: S106
+        assert await reader.ended() == (4403, "forbidden")
+        assert other.wire.closed is None
+
+
 async def test_whom_the_authority_bars_is_turned_away_for_good() -> None:
     tokens = quick()
     tokens.known["barred"] = ForbiddenError("no scope of ours")

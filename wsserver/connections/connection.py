@@ -271,7 +271,10 @@ class Connection:
 
     def _refreshed(self) -> None:
         self._deadlines.refreshed()
-        self._look()
+        if self._views.reconsider():
+            self._look()
+        else:
+            self._end(CloseCode.FORBIDDEN, "forbidden")
 
     def _refuse(self, body: ErrorBody, re: str | None) -> None:
         self._metrics.frame_error(body.code)

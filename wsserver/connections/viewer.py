@@ -29,7 +29,7 @@ class ViewOptions(Struct, frozen=True, kw_only=True):
     """What the client asked for in `open`.
 
     Attributes:
-        handles: Names of the tools that it runs.
+        handles: Names of the tools that it would run.
         frames: Never to join what it has not had yet.
         tool_deltas: To be sent `tool_delta` events.
         window_bytes: How much may be unacknowledged; None for no limit.
@@ -50,7 +50,7 @@ class View:
     Attributes:
         principal: The name of the principal.
         connection: The connection's id.
-        handles: Names of the tools the connection runs.
+        handles: Names of the tools the connection runs; see `let_run`.
         log: The conversation's log.
         position: The cursor: everything up to it was handed to the transport.
         ready: Whether it stands in the writer's ring.
@@ -61,8 +61,8 @@ class View:
 
     __slots__ = (
         "_alarm", "_begun", "_block", "_block_used", "_caught_up_at", "_flush_through",
-        "_gates", "_gathering", "_lens", "_on_deleted", "_on_wake", "_push", "_window",
-        "closed", "connection", "debt", "handles", "log", "position", "principal",
+        "_gates", "_gathering", "_lens", "_offers", "_on_deleted", "_on_wake", "_push",
+        "_window", "closed", "connection", "debt", "handles", "log", "position", "principal",
         "ready", "starved",
     )  # fmt: skip
 
@@ -97,7 +97,7 @@ class View:
         """
         self.principal = principal
         self.connection = connection
-        self.handles = options.handles
+        self.handles: frozenset[str] = frozenset()
         self.log = log
         self.position = after
         self.ready = False
@@ -116,6 +116,7 @@ class View:
         self._window = (
             None if options.window_bytes is None else Window(options.window_bytes)
         )
+        self._offers = options.handles
         self._gathering: Gathering | None = None
         self._alarm: Alarm | None = None
         if options.max_delay_seconds is not None:
@@ -158,6 +159,12 @@ class View:
         self._push(encode(frame))
 
     # What the client's commands call
+
+    def let_run(self, allowed: bool) -> bool:
+        """Lets the connection run its tools, or not; returns whether that is new."""
+        before = self.handles
+        self.handles = self._offers if allowed else frozenset()
+        return self.handles != before
 
     def flush(self, through: int) -> None:
         """Sends what comes up to `through`, then lets go the reply that waits for it.

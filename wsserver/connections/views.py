@@ -107,8 +107,6 @@ class Views:
         """
         log = conversation.log
         self.check_room(log.conversation)
-        # Who may not answer a tool call is not asked to run one.
-        runs = frame.handles and self._session.may("tool_result", log.conversation)
         judged = verdict(cursor, epoch=log.epoch, head=log.stored, oldest=log.oldest)
         view = View(
             principal=self._session.principal.name,
@@ -116,7 +114,7 @@ class Views:
             log=log,
             after=judged.after,
             options=ViewOptions(
-                handles=frozenset(frame.handles or () if runs else ()),
+                handles=frozenset(frame.handles or ()),
                 frames=frame.view == "frames",
                 tool_deltas="tool_delta" in (frame.include or ()),
                 window_bytes=frame.window_bytes,
@@ -130,6 +128,8 @@ class Views:
             on_wake=self._writer.mark,
             on_deleted=self._deleted,
         )
+        if frame.handles:
+            view.let_run(self._may_answer(log.conversation))
         running = conversation.running
         outcome: Literal["created", "replay", "reset"]
         outcome = "created" if created else judged.outcome
@@ -160,6 +160,15 @@ class Views:
             self._leave(earlier)
         view.wake()
 
+    def reconsider(self) -> bool:
+        """Goes by new credentials; returns whether they allow to read what is open."""
+        for name, opened in self._opened.items():
+            if not self._session.may("open", name):
+                return False
+            if opened.view.let_run(self._may_answer(name)):
+                opened.conversation.handles_changed(opened.view)
+        return True
+
     def close(self, conversation: str) -> None:
         """Leaves a conversation; harmless when it is not open."""
         opened = self._opened.pop(conversation, None)
@@ -182,6 +191,10 @@ class Views:
         with ExitStack() as left:
             for conversation in self._opened:
                 left.callback(self.close, conversation)
+
+    def _may_answer(self, conversation: str) -> bool:
+        """Whether it may answer a tool call; else it is not asked to run one."""
+        return self._session.may("tool_result", conversation)
 
     def _tools_to_choose(self, conversation: Conversation) -> list[str] | UnsetType:
         """Returns the server's tools for who may put them into the settings."""

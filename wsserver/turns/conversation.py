@@ -162,6 +162,11 @@ class Conversation:
             self.turn.left(viewer)
         self._on_unused()
 
+    def handles_changed(self, viewer: Viewer) -> None:
+        """A connection handles other tools than before."""
+        if self.turn is not None:
+            self.turn.handles_changed(viewer)
+
     # Commands
 
     def remembers(self, command: Applicable, principal: Principal) -> bool:

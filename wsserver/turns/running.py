@@ -226,6 +226,10 @@ class RunningTurn:
         self._machine.attached()
         self._tools.attached(viewer)
 
+    def handles_changed(self, viewer: Viewer) -> None:
+        """A connection handles other tools than before."""
+        self._tools.handles_changed(viewer)
+
     def left(self, viewer: Viewer) -> None:
         """A connection is gone; what it was asked for goes to the next."""
         self._tools.left(viewer)

@@ -72,6 +72,14 @@ class ToolRequests:
             if call not in self._asked and opened.name in viewer.handles:
                 self._deliver(call, viewer)
 
+    def handles_changed(self, viewer: Viewer) -> None:
+        """Asks others for what a connection does not handle any more, and it for more."""
+        for call, opened in self._batch.open.items():
+            if self._asked.get(call) is viewer and opened.name not in viewer.handles:
+                del self._asked[call]
+                self.ask(call)
+        self.attached(viewer)
+
     def left(self, viewer: Viewer) -> None:
         """Asks others for what a connection that is gone was asked for."""
         for call, asked in list(self._asked.items()):
