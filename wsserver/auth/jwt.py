@@ -13,6 +13,7 @@ import msgspec
 from msgspec import Struct
 
 from wsserver.auth.principal import (
+    LONGEST_NAME,
     VERBS,
     ForbiddenError,
     Principal,
@@ -96,7 +97,7 @@ class JwtAuthority:
         if token is None:
             raise UnauthorizedError("credentials are required")
         claims = await self._verify(token)
-        name = _name(_find(claims, self._claims.principal))
+        name = _name(claims, self._claims.principal)
         space = _find(claims, self._claims.space)
         try:
             expires_at = float(claims["exp"])
@@ -106,7 +107,7 @@ class JwtAuthority:
             expires_at += self._leeway_seconds
         return Principal(
             name=name,
-            space=name if space is None else _name(space),
+            space=name if space is None else _name(claims, self._claims.space),
             verbs=self._verbs(claims),
             expires_at=expires_at,
         )
@@ -177,7 +178,11 @@ def _find(claims: dict[str, Any], name: str) -> Any:
     return found
 
 
-def _name(claim: Any) -> str:
-    if not isinstance(claim, str) or not is_name(claim):
-        raise UnauthorizedError("the token names no principal or space that can be")
-    return claim
+def _name(claims: dict[str, Any], claim: str) -> str:
+    name = _find(claims, claim)
+    if not isinstance(name, str) or not is_name(name):
+        raise UnauthorizedError(
+            f"the token's claim {claim} is absent, or no text of 1 to {LONGEST_NAME}"
+            " printable characters"
+        )
+    return name
