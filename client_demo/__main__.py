@@ -7,9 +7,8 @@ from typing import Annotated
 
 import anyio
 import typer
-from websockets.exceptions import InvalidURI
 
-from client_demo.client import DEFAULT_URL
+from client_demo.client import DEFAULT_URL, check_url
 from client_demo.extras import needing
 
 app = typer.Typer(
@@ -215,12 +214,10 @@ def load(
 
 
 def _checked(url: str) -> str:
-    from websockets.uri import parse_uri
-
     try:
-        parse_uri(url)
-    except InvalidURI as error:
-        raise typer.BadParameter(f"{error}; such as {DEFAULT_URL}") from None
+        check_url(url)
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from None
     return url
 
 

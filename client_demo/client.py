@@ -17,7 +17,8 @@ import anyio
 from anyio.abc import TaskGroup
 from msgspec import UNSET
 from msgspec.structs import asdict, replace
-from websockets.exceptions import InvalidStatus
+from websockets.exceptions import InvalidStatus, InvalidURI
+from websockets.uri import parse_uri
 
 from client_demo.chat import Chat
 from client_demo.driver import Driver, NoTokenError, TokenSource, fresh_token
@@ -272,10 +273,12 @@ async def connect(
         backoff_seconds: The first and the largest window of the back-off.
 
     Raises:
+        ValueError: `url` is none of a WebSocket.
         NotConnectedError: The first attempt failed.
         CommandError: The server refused this client, as for its credentials.
         StoppedError: It refused for another reason.
     """
+    check_url(url)
     random = SystemRandom().random
     machine = ClientProtocol(
         prefix=token_hex(8),
@@ -305,6 +308,14 @@ async def connect(
             yield connected
         finally:
             connected.left()
+
+
+def check_url(url: str) -> None:
+    """Raises ValueError, with an example, if `url` is none of a WebSocket."""
+    try:
+        parse_uri(url)
+    except InvalidURI as error:
+        raise ValueError(f"{error}; such as {DEFAULT_URL}") from None
 
 
 def _config(

@@ -29,6 +29,13 @@ async def read(turn: Turn, into: list[str]) -> None:
         into += [event.text] if isinstance(event, DeltaEvent) else []
 
 
+@pytest.mark.parametrize("url", ["http://127.0.0.1:8765", "127.0.0.1:8765", ""])
+async def test_an_address_that_is_none_is_a_mistake_with_an_example(url: str) -> None:
+    with pytest.raises(ValueError, match=r"such as ws://127\.0\.0\.1:8765/v1/chat"):
+        async with connect(url):
+            pass
+
+
 async def test_a_cut_in_mid_answer_is_not_seen_in_the_text(server: Double) -> None:
     got: list[str] = []
     async with connect(server.url) as client, anyio.create_task_group() as tasks:

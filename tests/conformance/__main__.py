@@ -32,7 +32,8 @@ def main(command: Sequence[str]) -> int:
                 Judge(driver).play(scenario)
             except BrokenRuleError as broken:
                 failed += 1
-                sys.stdout.write(f"FAILED {scenario['file']}: {broken}\n")
+                rule = f"(the protocol's section: {scenario['rule']})"
+                sys.stdout.write(f"FAILED {scenario['file']}: {broken} {rule}\n")
     sys.stdout.write(f"{played - failed} of {played} scenarios passed\n")
     return 1 if failed else 0
 

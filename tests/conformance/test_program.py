@@ -43,7 +43,7 @@ def test_a_client_that_does_nothing_is_told_so_for_each_scenario(
     assert main([sys.executable, "-c", nothing]) == 1
     out = capsys.readouterr().out
     assert "FAILED connection: hello comes first and alone, step 5" in out
-    assert "nothing was sent" in out
+    assert "nothing was sent (the protocol's section: Connection)" in out
 
 
 @pytest.mark.parametrize(
