@@ -54,19 +54,17 @@ class TurnRunner:
 
     __slots__ = (
         "_alarm", "_call", "_call_due", "_changed", "_defect", "_host", "_looks_at",
-        "_machine", "_now", "_phase", "_request_id", "_services", "_target",
+        "_machine", "_now", "_phase", "_services", "_target",
     )  # fmt: skip
 
     def __init__(
         self,
         machine: Turn,
-        request_id: str,
         target: Target,
         host: Host,
         services: Services,
     ) -> None:
         self._machine = machine
-        self._request_id = request_id
         self._target = target
         self._host = host
         self._services = services
@@ -85,17 +83,16 @@ class TurnRunner:
 
     async def run(self) -> None:
         """Runs the turn to its end."""
-        with structlog.contextvars.bound_contextvars(request=self._request_id):
-            try:
-                await self._run()
-            except Exception:
-                # The boundary of a turn: of all turns only this one pays for a defect.
-                log.exception("turn_defective")
-                if self._machine.phase == "ended":
-                    raise  # nobody can say whether its `done` is in the log
-                self._give_up()
-            finally:
-                self._alarm.cancel()
+        try:
+            await self._run()
+        except Exception:
+            # The boundary of a turn: of all turns only this one pays for a defect.
+            log.exception("turn_defective")
+            if self._machine.phase == "ended":
+                raise  # nobody can say whether its `done` is in the log
+            self._give_up()
+        finally:
+            self._alarm.cancel()
 
     def let_go(self) -> None:
         """Forgets the host, once the turn has ended: nothing is left to perform."""

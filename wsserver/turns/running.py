@@ -66,7 +66,7 @@ class RunningTurn:
     """
 
     __slots__ = (
-        "_answering", "_ended", "_first_token_counted", "_log", "_machine", "_model",
+        "_answering", "_ended", "_first_token_counted", "_ids", "_log", "_machine", "_model",
         "_request_id", "_runner", "_sends", "_services", "_state", "_target", "_tools",
         "_usage", "_viewers", "config", "keep_through", "message", "turn",
     )  # fmt: skip
@@ -112,6 +112,13 @@ class RunningTurn:
         self._target = target
         self._model = self._answering = model
         self._request_id = request_id
+        # What lines about it have: its own, whosever task says them.
+        self._ids = {
+            "key": conversation.key,
+            "turn": self.turn,
+            "request": request_id,
+            "connection": connection,
+        }
         self._ended = ended
         self._usage: UsageEvent | None = None
         self._first_token_counted = False
@@ -131,7 +138,7 @@ class RunningTurn:
             accepted_at=min(now, now - (wall - message.at)),
             now=now,
         )
-        self._runner = TurnRunner(self._machine, request_id, target, self, services)
+        self._runner = TurnRunner(self._machine, target, self, services)
         self._tools = ToolRequests(
             self._machine.tools,
             ServedCalls(
@@ -149,7 +156,7 @@ class RunningTurn:
             clock=clock,
         )
         services.metrics.turn_started(model)
-        log.info("turn_started", turn=self.turn, model=model, request=request_id)
+        log.info("turn_started", **self._ids, model=model)
         if not viewers:
             self._detached()
 
@@ -169,7 +176,8 @@ class RunningTurn:
 
     async def run(self) -> None:
         """Runs the turn to its end."""
-        await self._runner.run()
+        with structlog.contextvars.bound_contextvars(**self._ids):
+            await self._runner.run()
         # What refers to itself would hold the log's text until all garbage is collected.
         self._runner.let_go()
         self._tools.let_go()
@@ -327,15 +335,14 @@ class RunningTurn:
         if not self._first_token_counted:  # a call's name can be all that came
             self._first_token_came()
         if in_one_lump(done, self._usage):
-            log.warning("answer_in_one_lump", turn=self.turn, model=self._answering)
+            log.warning("answer_in_one_lump", **self._ids, model=self._answering)
         metrics.turn_done(self._model, self._answering, done, self._usage)
         if done.timing.stop_ms is not None:
             self._log.hurry()
             metrics.interrupted(self._machine.stopped_in, done.timing.stop_ms / 1000)
         log.info(
             "turn_done",
-            turn=self.turn,
-            request=self._request_id,
+            **self._ids,
             status=done.status,
             reason=done.reason,
             total_ms=done.timing.total_ms,
