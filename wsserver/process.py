@@ -56,26 +56,33 @@ def run(loaded: Loaded, parts: Parts = NO_PARTS) -> int:
 
 
 async def _serve_until_told(settings: Settings, parts: Parts) -> int:
-    told = anyio.Event()
+    told, serves = anyio.Event(), anyio.Event()
     with anyio.CancelScope() as everything:
         async with anyio.create_task_group() as watch:
-            watch.start_soon(_await_signals, told, everything.cancel)
+            watch.start_soon(_await_signals, told, serves, everything.cancel)
             async with serving(settings, parts) as server:
+                serves.set()
                 _announce(server)
                 watch.start_soon(_settle, server)
                 await told.wait()
             watch.cancel_scope.cancel()
-    if everything.cancelled_caught:
-        log.warning("stopped_at_once")
-        return EXIT_STOPPED_AT_ONCE
-    return 0
+    if not everything.cancelled_caught:
+        return 0
+    if not serves.is_set():
+        log.info("stopped_while_starting")
+        return 0
+    log.warning("stopped_at_once")
+    return EXIT_STOPPED_AT_ONCE
 
 
-async def _await_signals(told: anyio.Event, stop: Callable[[], None]) -> None:
+async def _await_signals(
+    told: anyio.Event, serves: anyio.Event, stop: Callable[[], None]
+) -> None:
+    """Has the server drained once it serves; before that, and if told again, stopped."""
     with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
         async for number in signals:
             log.info("signal", name=signal.Signals(number).name)
-            if told.is_set():
+            if told.is_set() or not serves.is_set():
                 stop()
             told.set()
 

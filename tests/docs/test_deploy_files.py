@@ -39,6 +39,13 @@ def unit() -> dict[str, list[str]]:
     return found
 
 
+def test_the_unit_is_started_again_however_often_it_fails() -> None:
+    # systemd's own limit: five starts within ten seconds.
+    (pause,) = unit()["RestartSec"]
+    assert unit()["Restart"] == ["always"]
+    assert 5 * int(pause) > 10
+
+
 def container() -> list[tuple[str, str]]:
     """Returns the container file's instructions, continued lines joined."""
     text = (GUIDES / "Containerfile").read_text().replace("\\\n", " ")

@@ -186,6 +186,44 @@ def test_a_second_signal_ends_it_at_once(start: Any, visitors: Visitors) -> None
     assert "Traceback" not in server.log
 
 
+STARTING = """
+import anyio, sys
+from wsserver.process import run
+from wsserver.server import Parts
+from wsserver.sources import load
+from wsserver.stores.memory import MemoryStore
+class Slow(MemoryStore):
+    async def live(self):
+        print("recovering", flush=True)
+        await anyio.sleep_forever()
+    async def close(self):
+        print("closed", flush=True)
+sys.exit(run(load(flags={"port": "0"}, environ={}), Parts(store=Slow())))
+"""
+
+
+@pytest.mark.parametrize("times", [1, 2])
+def test_a_signal_ends_a_start_that_takes_long(times: int) -> None:
+    with subprocess.Popen(  # noqa: S603 - our own code
+        [sys.executable, "-c", STARTING],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        try:
+            assert process.stdout is not None
+            assert process.stdout.readline() == "recovering\n"
+            for _ in range(times):
+                process.send_signal(SIGTERM)
+            out, log = process.communicate(timeout=10)
+        finally:
+            process.kill()
+    assert out == "closed\n", "nobody was told that it listens"
+    assert process.returncode == 0
+    assert "stopped_while_starting" in log
+    assert "Traceback" not in log
+
+
 @pytest.fixture
 def keys(tmp_path: Path) -> Path:
     file = tmp_path / "keys"
