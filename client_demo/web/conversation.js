@@ -54,6 +54,11 @@ export class Conversation {
     if (event.turn !== undefined) this.waiting = null;
   }
 
+  /** Forgets sends that the server took before its log was another: they are in that one, or lost. */
+  forgetTaken(isHeld) {
+    for (const [id, { error }] of this.sends) if (!error && !isHeld(id)) this.sends.delete(id);
+  }
+
   /** Forgets what was there: all of it comes anew. */
   reset() {
     this.fold = new Fold();

@@ -267,7 +267,10 @@ export class Engine {
   #reset({ conversation, reason }) {
     if (reason === "epoch_changed") this.#on.toolOver("The log began anew.", { conversation });
     this.#on.reset(conversation, reason);
-    this.update(conversation, (each) => each.reset());
+    this.update(conversation, (each) => {
+      each.reset();
+      each.forgetTaken((send) => this.holds(send));
+    });
   }
 
   #deleted({ conversation: id, error }) {

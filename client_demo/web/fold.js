@@ -212,7 +212,7 @@ export class Fold {
         this.#start(event);
         return;
       default:
-        if (APPLY[event.type]) this.#ofTurn(event);
+        if (Object.hasOwn(APPLY, event.type)) this.#ofTurn(event);
     }
   }
 

@@ -182,3 +182,26 @@ test("a refusal without a reason is one", async () => {
   socket.deliver({ type: "reply", re: socket.last("configure").id, ok: false });
   await assert.rejects(asked, { code: "internal" });
 });
+
+test("what a server has lost together with its log is not waited for", async () => {
+  const { client, conversation, socket, clock, network } = opened();
+  const answer = client.send("c", "hi");
+  client.send("c", "still held");
+  socket.deliver({ type: "reply", re: answer.id, ok: true, outcome: "started" });
+  socket.cut();
+  clock.pass(1_000);
+  greet({ network });
+  attach(network.socket, { outcome: "reset", reason: "epoch_changed", epoch: "f" });
+  network.socket.deliver({ type: "caught_up", conversation: "c", seq: 0 });
+  await assert.rejects(answer.wait(), { name: "ConversationResetError" });
+  assert.deepEqual([...conversation.sends.values()].map(({ frame }) => frame.content), ["still held"]);
+});
+
+test("an event of an unknown type uses its number up, whatever it is called", () => {
+  const { client, conversation, socket } = opened();
+  ["constructor", "__proto__", "toString"].forEach((type, index) => {
+    socket.onmessage({ data: `{"type":"${type}","conversation":"c","seq":${index + 1},"turn":1}` });
+  });
+  assert.equal(client.cursor("c").last, 3);
+  assert.deepEqual(conversation.fold.items, []);
+});
