@@ -204,7 +204,7 @@ def test_tools_are_loaded(
 
     ran = wsserver("config", "check", "--config", str(file))
 
-    assert "1 by name, and those of 1 MCP servers, which were not asked" in ran.out
+    assert "1 by name, and those of MCP servers, which were not asked: files" in ran.out
 
 
 def test_a_port_that_changes_is_a_warning(wsserver: Command) -> None:

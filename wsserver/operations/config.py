@@ -186,8 +186,10 @@ def _tools(settings: Settings) -> Iterator[Finding]:
     except SettingsError as error:
         yield failure("tools", error)
         return
-    mcp = f", and those of {len(settings.mcp)} MCP servers, which were not asked"
-    yield ok("tools", f"{len(settings.tools)} by name{mcp if settings.mcp else ''}")
+    says = f"{len(settings.tools)} by name"
+    if settings.mcp:
+        says += f", and those of MCP servers, which were not asked: {', '.join(settings.mcp)}"
+    yield ok("tools", says)
 
 
 def _find_weights(path: str | None) -> None:
