@@ -317,7 +317,7 @@ async def _open_store(settings: Settings) -> Store:
     try:
         return await open_store(
             settings.store,
-            default=default_path(os.environ, Path.home()),
+            default=default_path(os.environ, Path("~")),
             durability=settings.durability,
         )
     except (StoreError, ValueError) as error:

@@ -20,14 +20,16 @@ def store_file(settings: Settings) -> Path | None:
     Raises:
         SettingsError: No store can be there; the message says what to do.
     """
-    path = parse_store(settings.store, default_path(os.environ, Path.home()))
+    path = parse_store(settings.store, default_path(os.environ, Path("~")))
     if path is None:
         return None
     try:
         path = path.expanduser()
     except RuntimeError:
-        fault = f"store: {path}: nobody knows whose home that is; write it in full"
-        raise SettingsError(fault) from None
+        raise SettingsError(
+            f"store: {path}: nobody knows whose home that is; write it in full, as in"
+            " `--store sqlite:PATH`"
+        ) from None
     try:
         path = path.absolute()
     except FileNotFoundError:

@@ -1,12 +1,16 @@
+import pwd
 import subprocess
 import sys
 import tomllib
 from pathlib import Path
 
+import anyio
 import pytest
 
 from wsserver import __version__, cli
-from wsserver.settings import TABLES
+from wsserver.server import serving
+from wsserver.settings import TABLES, Settings
+from wsserver.settings_error import SettingsError
 from wsserver.sources import FIELDS
 
 
@@ -119,3 +123,34 @@ def test_what_is_wrong_is_said_in_one_line(
     assert err.startswith("wsserver: ")
     assert err.count("\n") == 1
     assert expected in err
+
+
+@pytest.fixture
+def homeless(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The user is a mere number, as in some containers."""
+
+    def unknown(number: int) -> None:
+        raise KeyError(f"getpwuid(): uid not found: {number}")
+
+    monkeypatch.setattr(pwd, "getpwuid", unknown)
+    for name in ("HOME", "XDG_STATE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+
+
+async def served(store: str) -> None:
+    async with serving(Settings(port=0, store=store)):
+        pass
+
+
+@pytest.mark.usefixtures("homeless")
+def test_a_user_without_a_home_has_to_say_where_the_store_is(
+    wsserver, tmp_path: Path
+) -> None:
+    for store in ("memory", f"sqlite:{tmp_path / 'w.db'}"):
+        assert wsserver("config", "check", "--store", store)[0] == 0
+        anyio.run(served, store)
+    code, out, _ = wsserver("config", "check")
+    assert code == 2
+    assert "nobody knows whose home that is -> write it in full" in out
+    with pytest.raises(SettingsError, match="whose home that is"):
+        anyio.run(served, "sqlite")
