@@ -23,6 +23,7 @@ from client_demo import chat as async_chat
 from client_demo import client as async_client
 from client_demo.driver import TokenSource
 from client_demo.session import Notify
+from client_demo.sync_call import call
 from client_demo.sync_turn import Turn
 from client_demo.tools import ClientTool, Handler
 from protocol.client_events import Cursor
@@ -205,7 +206,7 @@ class Client:
             tools=tools, params=params, config=config, view=view, include=include,
             max_delay_ms=max_delay_ms, create=create, reconfigure=reconfigure,
         )  # fmt: skip
-        return Chat(self._portal, self._portal.call(opening))
+        return Chat(self._portal, call(self._portal, opening))
 
     def drop(self) -> None:
         """Cuts the connection without a word, as a tunnel does, to see what happens."""

@@ -11,6 +11,7 @@ import anyio
 from anyio.from_thread import BlockingPortal
 
 from client_demo import turn as async_turn
+from client_demo.sync_call import call
 from protocol.commands import Keep
 from protocol.content import Timing
 from protocol.control import Reply
@@ -120,7 +121,7 @@ class Turn:
         return self._portal.call(stop)
 
     def __enter__(self) -> Self:
-        self._portal.call(self._turn.__aenter__)
+        call(self._portal, self._turn.__aenter__)
         return self
 
     def __exit__(
