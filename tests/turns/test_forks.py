@@ -7,7 +7,7 @@ import anyio
 import pytest
 
 from protocol.commands import Delete
-from protocol.content import Tool
+from protocol.content import Config, Tool
 from protocol.events import DoneEvent, MessageEvent
 from tests.engine.story import check_prompt
 from tests.fakes.faulty import FaultyStore
@@ -114,6 +114,19 @@ async def test_settings_are_those_of_the_place_and_always_there() -> None:
             told = [e.config for e in await fork.log() if kind(e) == "config"]
             assert told == [fork.conversation.state.config]
             assert (await fork.log())[-1].seq == fork.conversation.log.head
+
+
+async def test_settings_that_were_taken_back_are_not_in_a_fork() -> None:
+    async with talking(says("a")) as talk:
+        talk.configure(instructions="early")
+        talk.configure(instructions=None)
+        talk.send("one")
+        await talk.done()
+        through = talk.conversation.log.head
+        talk.configure(instructions="late")
+        fork = await forked(talk, through)
+        assert fork.conversation.state.config == Config()
+        assert fork.conversation.log.head == through
 
 
 async def test_a_cut_goes_along_wherever_in_the_log_it_came() -> None:

@@ -150,7 +150,7 @@ def fill(log: ConversationLog, branch: Branch, *, config: Config) -> None:
     Args:
         log: It is empty.
         branch: What goes into it.
-        config: The source's settings, where the branch has none.
+        config: The source's settings, where the branch does not tell any.
     """
     state = branch.state
     log.adopt(branch.entries)
@@ -158,7 +158,8 @@ def fill(log: ConversationLog, branch: Branch, *, config: Config) -> None:
     for cut in branch.cuts:
         members = {"keep_through": cut.keep_through, "text": cut.text}
         log.append(CutEvent, turn=cut.turn, by=cut.by, **members)
-    if state.config == Config() != config:
+    told = any(entry.kind == "config" for entry in branch.entries)
+    if not told and config != Config():
         state.config = config
         log.append(ConfigEvent, config=config)
     log.touch()
