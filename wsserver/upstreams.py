@@ -144,9 +144,20 @@ class Upstreams:
         return table.replacing(chains)
 
     async def warm_up(self) -> None:
-        """Loads what the first turn would have to wait for."""
+        """Loads what the first turn would have to wait for.
+
+        Raises:
+            SettingsError: The certificates of authorities can't be read.
+        """
         for chat in self._chats.values():
-            await chat.warm_up()
+            try:
+                await chat.warm_up()
+            except OSError as error:  # ssl.SSLError is one
+                path = self._environ.get("SSL_CERT_FILE", "its default")
+                raise SettingsError(
+                    f"SSL_CERT_FILE: {path} can't be used: {error.strerror or error};"
+                    " name a file of certificates in PEM, or unset it"
+                ) from None
 
     def _configured(self, name: str, model: Model) -> Target:
         key = None

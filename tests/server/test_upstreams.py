@@ -22,7 +22,7 @@ from wsserver.settings_tables import Model
 from wsserver.turns.models import ModelTable
 from wsserver.turns.request import model_request
 from wsserver.turns.services import Target
-from wsserver.upstreams import OPENAI_DEFAULT_MODEL, Upstreams
+from wsserver.upstreams import OPENAI_DEFAULT_MODEL, Upstreams, open_upstreams
 
 
 @pytest.fixture
@@ -106,6 +106,16 @@ async def test_a_model_of_the_file_goes_where_it_says(table: Any) -> None:
     assert models.resolve("other").model == "other"
     assert models.resolve("other").provider is not target.provider
     assert models.resolve("gpt") is None
+
+
+async def test_certificates_that_are_not_there_are_missed(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "gone.pem"))
+    async with open_upstreams(Settings(openai_base_url="https://up.example/v1")) as up:
+        await up.table()
+        with pytest.raises(SettingsError, match=r"SSL_CERT_FILE: .*gone\.pem"):
+            await up.warm_up()
 
 
 async def test_models_of_one_upstream_share_its_pool(table: Any) -> None:
