@@ -25,28 +25,30 @@ from wsserver.sources import load
 HERE = "tests.auth.test_called"
 READER = Principal(name="ann", space="team", verbs=frozenset(("open",)))
 
+FOUND: dict[str | None, object] = {
+    "reader": READER,
+    "wrong": "ann",
+    "numbered": Principal(name=cast("str", 42), space="team"),  # as rows of tables are
+    "broken": Principal(name="a\ud800", space="team"),
+    "nowhere": Principal(name="ann", space=""),
+}
+
 
 async def authenticate(token: str | None) -> Any:
     match token:
-        case "reader":
-            return READER
         case "barred":
             raise ForbiddenError("not here")
         case "outage":
             raise ConnectionError("postgres://user:password@db is down")
         case "slow":
             await anyio.sleep_forever()
-        case "wrong":
-            return "ann"
         case "cancelled":
             raise asyncio.CancelledError  # as by a query that another task gave up
-        case "numbered":  # as rows of a database are
-            return Principal(name=cast("str", 42), space="team")
-        case "broken":
-            return Principal(name="a\ud800", space="team")
-        case "nowhere":
-            return Principal(name="ann", space="")
-    raise UnauthorizedError("no such session")
+        case "exits":
+            raise SystemExit(1)
+    if token not in FOUND:
+        raise UnauthorizedError("no such session")
+    return FOUND[token]
 
 
 def blocks(token: str | None) -> Principal:
@@ -73,6 +75,7 @@ async def test_what_it_says_counts() -> None:
         ("barred", 4403),
         ("outage", 1011),
         ("wrong", 1011),
+        ("exits", 1011),
         ("numbered", 1011),
         ("broken", 1011),
         ("nowhere", 1011),

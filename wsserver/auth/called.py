@@ -51,6 +51,8 @@ class CalledAuthority:
     async def _ask(self, token: str | None) -> object:
         try:
             return await self._authenticate(token)
+        except SystemExit as error:
+            raise RuntimeError(f"auth_call wanted to exit ({error})") from None
         except anyio.get_cancelled_exc_class():
             if anyio.current_effective_deadline() == -math.inf:
                 raise
