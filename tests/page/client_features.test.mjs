@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { opened, greet, attach, settled, ok, refused, message, start, delta, done, request, read } from "./client_talk.mjs";
-import { Clock, Network, WELCOME } from "./doubles.mjs";
+import { WELCOME } from "./doubles.mjs";
 
 test("an answer is read as it comes, over a cut", async () => {
   const { client, socket, clock, network } = opened();
