@@ -104,8 +104,8 @@ JAVASCRIPT = {
     "keeps what a reset voids": (
         "reset",
         "engine.js",
-        "each.reset());\n  }\n\n  #deleted",
-        "each);\n  }\n\n  #cannotOpen",
+        "      each.reset();\n",
+        "",
     ),
     "waits without jitter": (
         "closes",

@@ -44,6 +44,7 @@ INTERNAL = {
         "opened",
         "reset",
         "disproved",
+        "forgetTaken",
         "messageOf",
         "turnAnswering",
     },

@@ -1,4 +1,4 @@
-"""Ten thousand sessions in virtual time, over links, stores and models that fail.
+"""Five thousand sessions in virtual time, over links, stores and models that fail.
 
 The real connections, conversations, logs and client machine; every byte between
 them goes through a link that may lose it. Whatever happens, once the link holds:
@@ -17,8 +17,8 @@ from tests.simulation.plan import Plan, make_plan
 from tests.simulation.shrink import shrink
 from tests.simulation.world import play
 
-SESSIONS = 10_000
-PER_TEST = 500
+SESSIONS = 5_000
+PER_TEST = 250
 UNDER_TRIO = 200
 
 PARTS = [
