@@ -11,7 +11,7 @@ from playwright.sync_api import Page, expect
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(60)]
 
 SERVER_FLAGS = ["--inspect"]
-MODEL = "demo/long:tokens=150,tokens_per_second=75"
+MODEL = "demo/long:tokens=240,tokens_per_second=40"
 
 
 def chat(page: Page, address: str) -> None:
@@ -33,6 +33,11 @@ def test_a_conversation_is_seen_cut_and_gone_back_to(
     inspector.bring_to_front()
     state, rows = inspector.locator("#state"), inspector.locator("#rows .row")
     expect(state.locator(".turn-state")).to_have_text("running")
+
+    # Some come before anything goes wrong.
+    inspector.select_option("#by-type", "delta")
+    expect(rows.nth(8)).to_be_visible()
+    inspector.select_option("#by-type", "")
 
     # An event is kept from the chat, which notices and opens again.
     card = inspector.locator(".connection").first
@@ -58,27 +63,35 @@ def test_a_conversation_is_seen_cut_and_gone_back_to(
     inspector.locator("#table").evaluate("table => (table.scrollTop = 0)")
     rows.nth(5).click()
     expect(inspector.locator("#json")).to_contain_text('"delta"')
-    frame = orjson.loads(inspector.locator("#json").inner_text())["frame"]
+    json = inspector.locator("#json").inner_text()
+    frame = orjson.loads(json)["frame"]
     assert frame["type"] == "delta"
     assert re.fullmatch(r"«\d+»", frame["text"])
     expect(inspector.locator("#live")).to_have_attribute("aria-pressed", "false")
     expect(inspector.locator("#facts dd").first).to_have_text(str(frame["seq"]))
     expect(state.locator(".turn-state")).to_have_text("running")
     inspector.locator("#table").press("ArrowDown")
-    expect(inspector.locator("#facts dd").first).to_have_text(str(frame["seq"] + 1))
+    expect(inspector.locator("#json")).not_to_have_text(json)
+    after = orjson.loads(inspector.locator("#json").inner_text())["frame"]["seq"]
+    assert after > frame["seq"]
+    expect(inspector.locator("#facts dd").first).to_have_text(str(after))
     inspector.fill("#by-text", '"done"')
     inspector.select_option("#by-type", "")
     expect(rows).to_have_count(1)
 
-    # What is saved can be opened again.
+    save_and_open(inspector, tmp_path / "recording.jsonl")
+
+
+def save_and_open(inspector: Page, path: Path) -> None:
+    """What is saved can be opened again."""
     with inspector.expect_download() as saved:
         inspector.click("#save")
-    path = tmp_path / "recording.jsonl"
     saved.value.save_as(path)
     assert b"Go on and on" not in path.read_bytes()
     inspector.fill("#by-text", "")
     inspector.set_input_files("#file", path)
     expect(inspector.locator("#status-text")).to_have_text("recording.jsonl")
+    state = inspector.locator("#state")
     expect(state.locator(".turn-state")).to_have_text("completed")
     inspector.click("#live")
     inspector.click("#load")
