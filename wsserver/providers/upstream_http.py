@@ -12,7 +12,7 @@ thread.
 
 import socket
 import ssl
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable
 from datetime import UTC, datetime
 from typing import Final
 
@@ -41,6 +41,10 @@ _EXTENSION: Final = "wsserver.body"
 class UpstreamBody(httpx2.AsyncByteStream):
     """The body of an answer."""
 
+    __slots__ = (
+        "_answer", "_closed", "_connection", "_pool", "_unpacker",
+    )  # fmt: skip
+
     def __init__(
         self, connection: UpstreamConnection, answer: Answer, pool: UpstreamPool
     ) -> None:
@@ -58,7 +62,7 @@ class UpstreamBody(httpx2.AsyncByteStream):
         found = self._answer.header(b"content-type")
         return None if found is None else found.decode("latin-1")
 
-    async def pump(self, sink: Sink) -> None:
+    def pump(self, sink: Sink) -> Awaitable[None]:
         """Gives the whole body to `sink` as it arrives; see `UpstreamConnection`.
 
         Raises:
@@ -67,9 +71,8 @@ class UpstreamBody(httpx2.AsyncByteStream):
         """
         unpacker = self._unpacker
         if unpacker is None:
-            await self._connection.pump(sink)
-        else:
-            await self._connection.pump(lambda data: sink(unpacker.feed(data)))
+            return self._connection.pump(sink)
+        return self._connection.pump(lambda data: sink(unpacker.feed(data)))
 
     def stop_pump(self) -> None:
         """Lets `pump` return although the body goes on."""

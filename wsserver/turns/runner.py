@@ -84,7 +84,10 @@ class TurnRunner:
     async def run(self) -> None:
         """Runs the turn to its end."""
         try:
-            await self._run()
+            self._look_in_time()
+            while not self._over:
+                await self._step()
+            self._raise_defect()
         except Exception:
             # The boundary of a turn: of all turns only this one pays for a defect.
             log.exception("turn_defective")
@@ -102,10 +105,7 @@ class TurnRunner:
     def _over(self) -> bool:
         return self._machine.phase == "ended" or self._defect is not None
 
-    async def _run(self) -> None:
-        self._look_in_time()
-        while not self._over:
-            await self._step()
+    def _raise_defect(self) -> None:
         if self._defect is not None:
             raise self._defect
 

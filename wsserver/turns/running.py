@@ -176,8 +176,8 @@ class RunningTurn:
 
     async def run(self) -> None:
         """Runs the turn to its end."""
-        with structlog.contextvars.bound_contextvars(**self._ids):
-            await self._runner.run()
+        structlog.contextvars.bind_contextvars(**self._ids)  # of its task alone
+        await self._runner.run()
         # What refers to itself would hold the log's text until all garbage is collected.
         self._runner.let_go()
         self._tools.let_go()
