@@ -60,6 +60,17 @@ def test_a_few_failures_among_many_calls_do_not_open_it() -> None:
     assert breaker.state(3.0) == "open"
 
 
+def test_it_opens_when_half_of_the_calls_have_failed_but_not_at_less() -> None:
+    for succeeded, state in [(3, "open"), (4, "closed")]:
+        breaker = Breaker(POLICY)
+        call(breaker, 0.0, "failed")
+        for _ in range(succeeded):
+            call(breaker, 0.0, "succeeded")
+        for _ in range(2):
+            call(breaker, 10.0, "failed")
+        assert breaker.state(10.0) == state, succeeded
+
+
 def test_after_the_open_time_one_call_tries_it() -> None:
     breaker = opened()
     assert breaker.admit(4.99) is None

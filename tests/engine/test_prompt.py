@@ -148,8 +148,16 @@ def test_an_open_call_has_a_note_for_a_result() -> None:
     check_prompt(prompt)
 
 
-@pytest.mark.parametrize("name", ["weather", "", "no such tool!", "x" * 99])
-def test_a_call_that_was_not_run_is_told_with_its_fault(name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("weather", "weather"),
+        ("", "unknown"),
+        ("no such tool!", "no_such_tool_"),
+        ("x" * 99, "x" * 64),
+    ],
+)
+def test_a_call_that_was_not_run_is_told_with_its_fault(name: str, told: str) -> None:
     story = Story()
     story.ask()
     story.invalid(0, 0, name)
@@ -158,7 +166,7 @@ def test_a_call_that_was_not_run_is_told_with_its_fault(name: str) -> None:
     check_prompt(prompt)
     assert short(prompt)[-2:] == ["tool: bad", "tool: r1"]
     made = prompt[1]["tool_calls"][0]["function"]
-    assert made["arguments"] == '{"invalid":"{"}'
+    assert made == {"name": told, "arguments": '{"invalid":"{"}'}
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from wsserver.engine.schema_cost import Allowance
-from wsserver.engine.schemas import misfit, schema_fault
+from wsserver.engine.schemas import misfit, schema_error, schema_fault
 
 
 @pytest.mark.parametrize(
@@ -47,7 +47,7 @@ def test_what_does_not_fit_is_said_with_its_place() -> None:
 def test_what_is_said_is_short() -> None:
     said = misfit({"maxLength": 1}, "x" * 10_000)
     assert said is not None
-    assert len(said) < 600
+    assert len(said) == len("$: ") + 500
 
 
 def test_a_pattern_can_not_take_for_ever() -> None:
@@ -186,3 +186,22 @@ def test_a_schema_is_limited_in_bytes_and_stays_in_itself() -> None:
     assert schema_fault({"$defs": {"a": {"$id": "urn:x"}}})
     assert schema_fault({"$ref": "urn:x#/$defs/a", "$id": "urn:x", "$defs": {"a": {}}})
     assert schema_fault({"properties": {"id": {"type": "string"}}}) is None
+
+
+@pytest.mark.parametrize("end", ["", "#"])
+@pytest.mark.parametrize("scheme", ["http", "https"])
+@pytest.mark.parametrize("draft", ["draft-04", "draft-06", "draft-07", "draft/2019-09"])
+def test_a_schema_is_one_of_the_draft_that_it_names(
+    draft: str, scheme: str, end: str
+) -> None:
+    named = {"$schema": f"{scheme}://json-schema.org/{draft}/schema{end}"}
+    assert schema_error({"items": [{}], **named}) is None, "the newest has no such"
+    assert schema_error({"type": "nothing", **named}) is not None
+
+
+@pytest.mark.parametrize("draft", ["https://example.org/mine", "http://127.0.0.1:9/x"])
+def test_a_draft_that_nobody_knows_is_taken_for_the_newest(draft: str) -> None:
+    assert schema_error({"$schema": draft}) is None
+    said = schema_error({"$schema": draft, "items": [{}]})
+    assert said is not None
+    assert said.startswith("$['items']: ")

@@ -83,3 +83,16 @@ def test_no_secret_is_left_whatever_is_part_of_what(
 
 def test_what_is_short_stays() -> None:
     assert hide("a flag is 1", ["1", ""]) == "a flag is 1"
+
+
+def test_a_secret_that_begins_with_another_is_hidden_whole() -> None:
+    assert hide("it is abcd-1234", ["abcd", "abcd-1234"]) == "it is ***"
+
+
+@pytest.mark.parametrize("length", range(4, 9))
+def test_the_beginning_of_one_is_hidden_where_the_text_was_cut(length: int) -> None:
+    assert hide("it is " + "abcd1234"[:length], ["abcd1234"]) == "it is ***"
+
+
+def test_less_than_four_characters_may_be_anything() -> None:
+    assert hide("it is abc", ["abcd1234"]) == "it is abc"

@@ -100,3 +100,12 @@ def test_an_answer_whose_tokens_all_came_at_once_after_a_wait_is_a_lump() -> Non
     assert not lump(tokens=15), "it is short"
     assert not lump(tokens=100, reasoning=90), "what is seen of it is short"
     assert not lump(status="incomplete")
+
+
+def test_a_lump_at_the_edge_of_what_is_one() -> None:
+    assert lump(wait_ms=250.0)
+    assert not lump(wait_ms=249.9)
+    assert lump(tokens=16)
+    streamed_ms = 100 * 0.1
+    assert lump(tpot_ms=streamed_ms / 99)
+    assert not lump(tpot_ms=streamed_ms / 98.5)
