@@ -240,16 +240,23 @@ class Session:
         self._flush()
 
     def _answer(self, request: ToolRequest, outcome: Output | Fault) -> None:
-        """Sends a tool's result; one that is refused becomes an error result."""
+        """Sends a tool's result; why the server took none is one too."""
 
         def settle(result: Reply | ClientError) -> None:
             if isinstance(result, ConversationNotFoundError):
                 return
-            if isinstance(outcome, Output) and isinstance(result, CommandError):
-                self._answer(request, Fault(message=f"the output: {result}"))
+            if isinstance(result, CommandError):
+                what = "output" if isinstance(outcome, Output) else "error"
+                why = f"the tool's {what} was refused: {result.message}"
+                self._give(request, Fault(message=why), _ignore)
 
+        self._give(request, outcome, settle)
+
+    def _give(
+        self, request: ToolRequest, outcome: Output | Fault, settle: _Settle
+    ) -> None:
         try:
-            self.submit(lambda machine: _give(machine, request, outcome), settle)
+            self.submit(lambda machine: _result(machine, request, outcome), settle)
         except ClientError as refused:
             if self.stopped is None:
                 settle(refused)
@@ -259,7 +266,7 @@ def _ignore(result: Reply | ClientError) -> None:
     del result
 
 
-def _give(
+def _result(
     machine: ClientProtocol, request: ToolRequest, outcome: Output | Fault
 ) -> ToolResult:
     match outcome:

@@ -305,11 +305,6 @@ export class ChatClient {
 
   #replied(command, reply) {
     if (command.type === "send") this.#sendReplied(command, reply);
-    if (command.type === "tool_result" && !reply.ok && command.output !== undefined) {
-      // The call stays open until it has a result that the server takes.
-      const error = { message: `The output was refused: ${reply.error.message}` };
-      this.#engine.toolResult(command.conversation, command.call, { error });
-    }
     call(this.#handlers, "reply", command, reply);
   }
 

@@ -70,10 +70,7 @@ export class Engine {
       if (typeof this.#credentials !== "function") this.#credentials = members.token;
     }
     const id = this.#session.command(members);
-    const replied = new Promise((resolve, reject) => this.#waiters.set(id, { resolve, reject }));
-    replied.catch(() => {}); // who wants to know awaits it
-    this.#flush();
-    return { id, replied };
+    return { id, replied: this.#reply(id) };
   }
 
   /** Tells all that wait for a reply that none will come. */
@@ -106,9 +103,10 @@ export class Engine {
     this.#flush();
   }
 
-  toolResult(conversation, call, result) {
-    this.#session.toolResult(conversation, call, result);
-    this.#flush();
+  /** Answers a call; null where its result is wanted no more. */
+  async toolResult(conversation, call, result) {
+    const id = this.#session.toolResult(conversation, call, result);
+    return id === null ? null : this.#reply(id);
   }
 
   toolProgress(conversation, call) {
@@ -122,6 +120,14 @@ export class Engine {
     if (!conversation) return;
     change(conversation);
     this.#on.change(conversation);
+  }
+
+  /** The reply to a command that was just given, which goes out now if it may. */
+  #reply(id) {
+    const replied = new Promise((resolve, reject) => this.#waiters.set(id, { resolve, reject }));
+    replied.catch(() => {}); // who wants to know awaits it
+    this.#flush();
+    return replied;
   }
 
   #linkEvents() {
@@ -236,7 +242,7 @@ export class Engine {
         this.#on.expiring(notice.frame.in_ms);
         break;
       case "pong":
-        this.#setStatus({ rttMs: this.#clock.now() - notice.frame.t });
+        if (typeof notice.frame.t === "number") this.#setStatus({ rttMs: this.#clock.now() - notice.frame.t });
         break;
       case "drop":
         this.#link.drop();

@@ -5,6 +5,7 @@
 // WebSocket; `fold.js` makes a screen of its events. Sister of `protocol/client.py`.
 
 import { Calls } from "./calls.js";
+import { readFrame } from "./frames.js";
 import { Outbox } from "./outbox.js";
 import { ACK_COST, Pace } from "./pace.js";
 import { Subscription } from "./subscription.js";
@@ -15,20 +16,6 @@ const USUAL_WAIT_MS = 1_000;
 /** For people; the server's own words are for who writes a client. */
 const DELETED = "The server no longer has this conversation: it was deleted, or the server's store was.";
 const NO_REASON = { code: "internal", message: "No reason was given.", retryable: false };
-const CONTROL = new Set([
-  "welcome", "reply", "pong", "caught_up", "waiting", "tool_request", "goaway",
-  "auth_expiring", "ping",
-]);
-
-/** The frame that a text is; null for none. */
-function parsed(text) {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return null;
-  }
-}
-
 /** A `delete` that finds nothing has what it asked for: its reply was lost, or another was faster. */
 function meant({ type }, reply) {
   if (type !== "delete" || reply.error?.code !== "conversation_not_found") return reply;
@@ -170,11 +157,15 @@ export class Session {
     this.#say({ type: "ack", conversation, seq: subscription.last }, ACK_COST);
   }
 
-  /** Answers a `tool` notice; goes out again until the server has it. */
+  /**
+   * Answers a `tool` notice; goes out again until the server has it.
+   * @returns {string | null} the command's id; null where the result is wanted no more
+   */
   toolResult(conversation, call, result) {
-    if (!this.#calls.has(conversation, call)) return;
+    if (!this.#calls.has(conversation, call)) return null;
     const id = this.command({ type: "tool_result", conversation, call, ...result });
     this.#calls.answer(conversation, call, id);
+    return id;
   }
 
   /** Says that a tool still runs. */
@@ -190,13 +181,11 @@ export class Session {
   receive(text, now) {
     this.#outbox.advance(now);
     this.#pace.advance(now);
-    const frame = parsed(text);
-    if (frame === null) {
-      this.#notice("drop", { why: "bad_json" });
-      return;
-    }
-    if (CONTROL.has(frame.type) || frame.seq === undefined) this.#control(frame, now);
-    else this.#event(frame, text.length);
+    const read = readFrame(text);
+    if (read === null) return;
+    if (read.fault) this.#notice("fault", { error: read.fault });
+    else if (read.isEvent) this.#event(read.frame, text.length);
+    else this.#control(read.frame, now);
   }
 
   #notice(kind, members) {
@@ -295,7 +284,8 @@ export class Session {
       case "auth_expiring":
         this.#notice(frame.type, { frame });
         break;
-      default: // a later version's: not for us
+      default:
+        throw new Error(`There is no control frame ${frame.type}.`);
     }
   }
 
@@ -305,6 +295,7 @@ export class Session {
   }
 
   #welcome(frame, now) {
+    if (this.phase !== "greeting") return; // it was said before
     this.phase = "online";
     this.#frameBytes = frame.limits.frame_bytes ?? Infinity;
     this.#pace.announced(frame.limits, now);

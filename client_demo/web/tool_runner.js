@@ -1,5 +1,7 @@
 // Runs a client's tools when the server asks, and stops those that nobody waits for.
 
+import { CommandError } from "./errors.js";
+
 /** What JSON makes of a tool's output; throws where it can't hold it. */
 function asJson(output) {
   const text = JSON.stringify(output ?? null);
@@ -15,8 +17,9 @@ export class ToolRunner {
 
   /**
    * @param {Record<string, import("./client").Tool>} tools
-   * @param {{answer(conversation: string, call: string, result: object): void,
-   *   progress(conversation: string, call: string): void}} to
+   * @param {{answer(conversation: string, call: string, result: object): Promise<object | null>,
+   *   progress(conversation: string, call: string): void}} to `answer` gives the server's reply, or null
+   *   where the result is wanted no more
    */
   constructor(tools, { answer, progress }) {
     this.#tools = tools;
@@ -44,7 +47,19 @@ export class ToolRunner {
       result = { error: { message: String(fault?.message ?? fault) } };
     }
     this.#running.delete(running);
-    if (!stop.signal.aborted) this.#answer(conversation, call, result);
+    if (!stop.signal.aborted) await this.#give(conversation, call, result);
+  }
+
+  /** The call stays open until it has a result that the server takes: why it took none is one. */
+  async #give(conversation, call, result) {
+    try {
+      await this.#answer(conversation, call, result);
+    } catch (refused) {
+      if (!(refused instanceof CommandError)) return;
+      const what = result.error ? "error" : "output";
+      const message = `The tool's ${what} was refused: ${refused.message}`;
+      await this.#answer(conversation, call, { error: { message } }).catch(() => {});
+    }
   }
 
   /** Stops the calls of a conversation, of one turn of it, or one call. */

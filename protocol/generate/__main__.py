@@ -9,6 +9,7 @@ import orjson
 from protocol.generate.asyncapi import asyncapi
 from protocol.generate.catalogue import errors_page
 from protocol.generate.schema import json_schema
+from protocol.generate.shapes import shapes
 from protocol.generate.typescript import typescript
 
 ROOT = Path(__file__).parents[2]
@@ -18,6 +19,7 @@ ARTEFACTS: dict[str, Callable[[], str]] = {
     "protocol/schemas/asyncapi.json": lambda: _pretty(asyncapi()),
     "protocol/schemas/wsserver.d.ts": typescript,
     "client_demo/web/protocol.d.ts": typescript,
+    "client_demo/web/shapes.js": shapes,
     "docs/reference/errors.md": errors_page,
 }
 """What is generated, by its path in the repository."""

@@ -213,7 +213,24 @@ async def test_an_output_that_is_too_large_becomes_an_error(server: Double) -> N
         await open_with(client, chatty)
         await request(server, "chatty")
         await server.peer.refuse(await server.peer.command("tool_result"), "too_large")
-        assert "too_large" in (await result(server))["error"]["message"]
+        second = await server.peer.command("tool_result")
+        said = "the tool's output was refused: because"
+        assert second["error"]["message"] == said
+        await server.peer.refuse(second, "too_large")
+        await anyio.sleep(1)
+        assert server.peer.waiting() == 0
+
+
+async def test_an_error_that_is_too_large_becomes_a_shorter_one(server: Double) -> None:
+    async def desperate() -> None:
+        raise LookupError("x" * 300_000)
+
+    async with connect(server.url) as client:
+        await open_with(client, desperate)
+        await request(server, "desperate")
+        message = (await result(server))["error"]["message"]
+        assert message.startswith("the tool's error was refused: the frame has 300")
+    assert len(server.peers) == 1
 
 
 async def test_a_tool_that_runs_over_a_reconnect_runs_once(server: Double) -> None:

@@ -13,7 +13,7 @@ let world;
 function begin({ random, tools, token }) {
   const network = new Network();
   const clock = new Clock();
-  world = { network, clock, taken: 0, givenUp: 0, asked: [], replied: [], told: [], running: new Map() };
+  world = { network, clock, taken: 0, givenUp: 0, asked: [], replied: [], told: [], running: new Map(), fault: null };
   const run = (_, { call }) => {
     world.asked.push(call);
     return new Promise((resolve, reject) => world.running.set(call, { resolve, reject }));
@@ -29,6 +29,10 @@ function begin({ random, tools, token }) {
     handlers: {
       reply: ({ id }, reply) => world.replied.push([id, reply.ok ? reply.outcome : reply.error.code]),
       expiring: () => world.told.push("auth_expiring"),
+      status: ({ error }) => {
+        if (error && error !== world.fault) world.told.push("fault");
+        world.fault = error;
+      },
     },
   });
   world.client.start();

@@ -72,6 +72,7 @@ class Judge:
             "pass_ms": self._pass_ms,
             "until": self._until,
             "frame": self._say,
+            "text": self._say_text,
             "call": self._call,
         }
         self._looks: dict[str, Callable[[Any], None]] = {
@@ -168,7 +169,10 @@ class Judge:
 
     def _say(self, given: Json) -> None:
         frame = frame_of(self._names.put_into(given))
-        self._do({"op": "frame", "text": orjson.dumps(frame).decode()})
+        self._say_text(orjson.dumps(frame).decode())
+
+    def _say_text(self, text: str) -> None:
+        self._do({"op": "frame", "text": text})
 
     # What the client must have done.
 

@@ -11,7 +11,7 @@ from protocol.client import ClientProtocol
 from protocol.client_events import DropConnection, Lost, Replied, Reset
 from protocol.commands import Command, Open
 from protocol.content import Config
-from protocol.control import AuthExpiring, ToolRequest
+from protocol.control import AuthExpiring, ErrorFrame, ToolRequest
 from protocol.events import Event, MessageEvent, first_seq
 from protocol.fold import ConversationView
 from protocol.view import TurnView
@@ -147,6 +147,8 @@ class PythonDriver:
                     self.client.disconnected(None, self.now)
                 case AuthExpiring():
                     self.told["told"].append("auth_expiring")
+                case ErrorFrame():
+                    self.told["told"].append("fault")
                 case _:
                     pass
 

@@ -4,7 +4,8 @@ from typing import Any
 
 import orjson
 
-from protocol.codec import decode_command
+from protocol.codec import decode_command, decode_server_frame
+from protocol.control import Welcome
 from protocol.frame_error import FrameError
 from wsserver.connections.rate import TokenBucket
 
@@ -39,7 +40,7 @@ class Rules:
             case "pass":
                 self._now += op["ms"] / 1000
             case "frame":
-                self._frame(orjson.loads(op["text"]))
+                self._frame(op["text"])
             case _:
                 pass
         for frame in state["sent"]:
@@ -48,11 +49,17 @@ class Rules:
         if state["gave_up"]:
             self._up = False
 
-    def _frame(self, frame: Json) -> None:
-        self._welcomed |= frame["type"] == "welcome"
-        limits = frame.get("limits", {})
-        if "frames_burst" in limits:
-            per_second, burst = limits["frames_per_second"], limits["frames_burst"]
+    def _frame(self, text: str) -> None:
+        try:
+            frame = decode_server_frame(text)
+        except FrameError:
+            return
+        if not isinstance(frame, Welcome):
+            return
+        self._welcomed = True
+        limits = frame.limits
+        per_second, burst = limits.frames_per_second, limits.frames_burst
+        if per_second and burst:
             self._room = TokenBucket(per_second=per_second, burst=burst, now=self._now)
             self._room.take(self._now)  # its hello
 

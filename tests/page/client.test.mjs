@@ -101,7 +101,7 @@ test("a text that is not the server's is taken anew, once", () => {
   const answer = () => {
     socket.deliver(message(1), start(2, 1), delta(3, "lost the en"));
     socket.deliver({
-      type: "done", conversation: "c", seq: 4, turn: 2, status: "completed", timing: {},
+      type: "done", conversation: "c", seq: 4, turn: 2, status: "completed",
       text: { bytes: 14, crc32: 1 },
     });
   };

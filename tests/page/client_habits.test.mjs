@@ -104,11 +104,33 @@ test("an output that the server refuses becomes an error result, once", async ()
   await settled();
   const first = socket.last("tool_result");
   socket.deliver(refused(first.id, "too_large"));
+  await settled();
   const second = socket.last("tool_result");
   assert.notEqual(second.id, first.id);
-  assert.deepEqual(second.error, { message: "The output was refused: It is too_large." });
+  assert.deepEqual(second.error, { message: "The tool's output was refused: It is too_large." });
   socket.deliver(refused(second.id, "too_large"));
+  await settled();
   assert.equal(socket.last("tool_result"), second);
+});
+
+test("what a tool throws and is too long becomes a short error, and the connection lives", async () => {
+  const tools = { f: { run: () => { throw new Error("x".repeat(300_000)); } } };
+  const { client, socket } = opened({ tools });
+  socket.deliver(message(1, "s"), start(2, 1), request("x"));
+  await settled();
+  assert.equal(socket.sent.filter(({ type }) => type === "tool_result").length, 1);
+  assert.match(socket.last("tool_result").error.message, /^The tool's error was refused: The frame has 300\d+ bytes, the limit is 262144/);
+  assert.equal(client.connected, true);
+});
+
+test("a result that is refused after the call is over asks for no other", async () => {
+  const { socket } = opened({ tools: { f: { run: () => "late" } } });
+  socket.deliver(message(1, "s"), start(2, 1), request("x"));
+  await settled();
+  const first = socket.last("tool_result");
+  socket.deliver(done(3, ""), refused(first.id, "too_large"));
+  await settled();
+  assert.equal(socket.last("tool_result"), first);
 });
 
 function bad(switches, random = () => 0) {

@@ -36,7 +36,7 @@ export const start = (seq, answers) => ({ type: "start", conversation: "c", seq,
 export const delta = (seq, text, turn = 2) => ({ type: "delta", conversation: "c", seq, turn, text });
 export const done = (seq, text, more) => {
   const bytes = new TextEncoder().encode(text);
-  return { type: "done", conversation: "c", seq, turn: 2, status: "completed", text: { bytes: bytes.length, crc32: crc32(bytes) }, timing: {}, ...more };
+  return { type: "done", conversation: "c", seq, turn: 2, status: "completed", text: { bytes: bytes.length, crc32: crc32(bytes) }, ...more };
 };
 export const request = (call, more) => ({
   type: "tool_request", conversation: "c", turn: 2, call, name: "f", arguments: {}, deadline_ms: 1_000, redelivered: false, ...more,

@@ -1,5 +1,16 @@
 // What the tests put in the place of a network, a clock and a server.
 
+import { readFileSync } from "node:fs";
+
+const { templates: TEMPLATES } = JSON.parse(readFileSync(new URL("../conformance/frames.json", import.meta.url), "utf8"));
+
+/** A frame with what a test need not say of it. */
+function whole(frame) {
+  const template = Object.hasOwn(TEMPLATES, frame.type) ? TEMPLATES[frame.type] : {};
+  const filled = { ...template, ...frame };
+  return frame.limits ? { ...filled, limits: { ...template.limits, ...frame.limits } } : filled;
+}
+
 /** Time that passes when a test says so. */
 export class Clock {
   #now = 1_000;
@@ -65,7 +76,12 @@ export class Network {
       }
 
       deliver(...frames) {
-        for (const frame of frames) this.onmessage({ data: JSON.stringify(frame) });
+        for (const frame of frames) this.say(JSON.stringify(whole(frame)));
+      }
+
+      /** Says what may be no frame at all. */
+      say(text) {
+        this.onmessage({ data: text });
       }
 
       cut(code = 1006) {
@@ -98,7 +114,7 @@ export const WELCOME = {
   heartbeat_ms: 20_000,
   server: { name: "double", version: "0" },
   models: ["demo/markdown"],
-  limits: {},
+  limits: { frame_bytes: 262_144 },
   features: ["gathered_text"],
 };
 

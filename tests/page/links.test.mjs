@@ -152,14 +152,6 @@ for (const when of ["connecting", "waiting", "online"]) {
   });
 }
 
-test("what is no frame at all ends the connection, not the program", () => {
-  for (const text of ["null", "{", ""]) {
-    const { client, socket } = online();
-    socket.onmessage({ data: text });
-    assert.equal(client.status.state, "waiting", text);
-  }
-});
-
 test("a platform without WebSocket is told what to do", () => {
   const made = () => new ChatClient({ url: "ws://host/v1/chat", WebSocket: null });
   assert.throws(made, { name: "TypeError", message: /--experimental-websocket/ });

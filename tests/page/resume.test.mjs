@@ -65,7 +65,7 @@ class Server {
       } else if (log.turn !== null && this.random() < 0.05) {
         const bytes = new TextEncoder().encode(log.text);
         const text = { bytes: bytes.length, crc32: crc32(bytes) };
-        this.#append(conversation, { type: "done", turn: log.turn, status: "completed", text, timing: {} });
+        this.#append(conversation, { type: "done", turn: log.turn, status: "completed", text });
         log.turn = null;
       } else if (log.turn !== null) {
         const text = ["a", "é", "漢", "👋 ", "\n"][Math.floor(this.random() * 5)];
