@@ -145,10 +145,9 @@ class PythonDriver:
                 case DropConnection():
                     self.told["gave_up"] = True
                     self.client.disconnected(None, self.now)
-                case AuthExpiring():
-                    self.told["told"].append("auth_expiring")
-                case ErrorFrame():
-                    self.told["told"].append("fault")
+                case AuthExpiring() | ErrorFrame():
+                    is_fault = isinstance(event, ErrorFrame)
+                    self.told["told"].append("fault" if is_fault else "auth_expiring")
                 case _:
                     pass
 

@@ -72,6 +72,12 @@ def test_there_are_many_and_each_has_a_name_and_a_rule() -> None:
     assert {each["rule"] for each in ALL} <= sections
 
 
+def test_nothing_is_said_under_a_name_that_stands_for_nothing() -> None:
+    texts = [step["text"] for each in ALL for step in whole(each) if "text" in step]
+    assert texts
+    assert not [text for text in texts if text.startswith("$")]
+
+
 def test_every_event_and_control_frame_is_played() -> None:
     played = {
         step["frame"]["type"]
