@@ -121,3 +121,17 @@ async def test_sizes_of_chunks_do_not_add_up() -> None:
     _, socket, body = await answered(HEAD, *piece * 100, b"0\r\n\r\n")
     assert len(body) == 100 * 0x4000
     assert not socket.aborted
+
+
+async def test_nor_where_the_body_is_taken_later() -> None:
+    connection, socket = UpstreamConnection(), Socket()
+    connection.connection_made(socket)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(connection.request, b"GET / HTTP/1.1\r\n\r\n", b"")
+        await anyio.lowlevel.checkpoint()
+        connection.data_received(HEAD)
+    for _ in range(MOST_READS):
+        for data in (b"1;" + b"e" * READ_BYTES, b"\r\n", b"a", b"\r\n"):
+            connection.data_received(data)
+    assert not socket.aborted
+    assert await connection.read() == b"a" * MOST_READS

@@ -96,6 +96,8 @@ class UpstreamConnection(asyncio.Protocol):
         else:
             if self._waiting_bytes == waiting_bytes:
                 self._count_bodiless(len(data))
+            else:
+                self._bodiless_bytes = 0
             self._deliver()
 
     def eof_received(self) -> bool:
@@ -261,7 +263,7 @@ class UpstreamConnection(asyncio.Protocol):
         waiting.clear()
         if self._waiting_bytes > _MAX_WAITING_BYTES and self._transport is not None:
             self._transport.resume_reading()
-        self._waiting_bytes = self._bodiless_bytes = 0
+        self._waiting_bytes = 0
         return data
 
     def _count_bodiless(self, count: int) -> None:
