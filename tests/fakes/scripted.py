@@ -1,7 +1,7 @@
 """A provider that plays scripts: each model call takes the next one."""
 
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing, asynccontextmanager
 
 import anyio
 
@@ -48,11 +48,12 @@ class ScriptedProvider:
         try:
             while script and isinstance(script[0], float | Failure | anyio.Event):
                 await self._wait(script.pop(0))
-            yield Batches(self._play(script))
+            async with aclosing(self._play(script)) as batches:
+                yield Batches(batches)
         finally:
             self.open_calls -= 1
 
-    async def _play(self, script: list[Step]) -> AsyncIterator[Sequence[ModelEvent]]:
+    async def _play(self, script: list[Step]) -> AsyncGenerator[Sequence[ModelEvent]]:
         for step in script:
             if isinstance(step, list | tuple):
                 await anyio.lowlevel.checkpoint()

@@ -1,17 +1,20 @@
 """A defect of ours in one turn ends that turn, and nothing else."""
 
 from collections.abc import Callable
+from typing import Any, NoReturn
 
 import anyio
 import pytest
 from structlog.testing import capture_logs
 
-from protocol.events import TurnErrorEvent
-from tests.fakes.scripted import Step
-from tests.turns.talk import Talk, talking
+from protocol.events import Event, TurnErrorEvent
+from tests.fakes.scripted import Step, says
+from tests.turns.talk import Talk, settled, talking
 from wsserver.engine.actions import Action
 from wsserver.engine.model import Failure, Finished, Text
 from wsserver.engine.turn import Turn
+from wsserver.log.conversation_log import ConversationLog
+from wsserver.turns import running
 
 SLOW: list[Step] = [1000.0, [Text("late")], [Finished(reason="stop")]]
 LONG: list[Step] = [
@@ -22,7 +25,7 @@ LONG: list[Step] = [
 BUSY = Failure(code="upstream_overloaded", message="busy", retryable=True)
 
 
-def broken(*_: object, **__: object) -> None:
+def broken(*_: object, **__: object) -> NoReturn:
     raise RuntimeError("a defect")
 
 
@@ -94,8 +97,102 @@ def once(method: Callable[..., object]) -> Callable[..., object]:
     """Makes a method fail the first time that it is called."""
     called: list[object] = []
 
-    def failing(*args: object) -> object:
+    def failing(*args: Any, **members: Any) -> object:
         called.append(args)
-        return method(*args) if len(called) > 1 else broken()
+        return method(*args, **members) if len(called) > 1 else broken()
 
     return failing
+
+
+def where_it_counts_the_turn(talk: Talk, patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(talk.rig.services.metrics, "turn_done", broken, raising=False)
+
+
+def where_it_proves_the_text(talk: Talk, patch: pytest.MonkeyPatch) -> None:
+    del talk
+    patch.setattr(running, "proof", broken)
+
+
+def where_the_conversation_is_told(talk: Talk, patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(talk.rig.services.running, "let_begin", broken)
+
+
+@pytest.mark.parametrize(
+    ("breaks", "status"),
+    [
+        (where_it_counts_the_turn, "completed"),
+        (where_it_proves_the_text, "failed"),
+        (where_the_conversation_is_told, "completed"),
+    ],
+)
+async def test_while_it_ends_it_ends_it_nonetheless(
+    breaks: Callable[[Talk, pytest.MonkeyPatch], None],
+    status: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with talking(LONG, says("b")) as talk:
+        with capture_logs() as logs, monkeypatch.context() as patch:
+            breaks(talk, patch)
+            talk.send()
+            assert (await talk.done()).status == status
+            await settled()
+        assert "turn_defective" in [entry["event"] for entry in logs]
+        kinds = await talk.kinds()
+        assert kinds.count("done") == kinds.count("usage") == 1
+        assert talk.rig.services.running.total == 0
+        talk.send()
+        assert (await talk.done()).status == "completed"
+        assert await talk.dones() == [status, "completed"]
+
+
+async def test_in_its_log_it_is_named_and_ends_nothing_else(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with talking(LONG) as other:
+        other.send()
+        talk = await other.another("d")
+        appends = ConversationLog.append
+
+        def append(log: ConversationLog, event: type[Event], **members: Any) -> Event:
+            return (
+                broken()
+                if log is talk.conversation.log
+                else appends(log, event, **members)
+            )
+
+        with capture_logs() as logs:
+            talk.send(conversation="d")
+            await anyio.sleep(1)
+            monkeypatch.setattr(ConversationLog, "append", append)
+            assert (await other.done()).status == "completed"
+            await settled()
+        assert "turn_not_ended" in [entry["event"] for entry in logs]
+        other.send()
+        assert (await other.done()).status == "completed"
+
+
+def where_models_are_found(talk: Talk, patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(
+        talk.rig.services.models, "resolve", once(talk.rig.services.models.resolve)
+    )
+
+
+def where_a_turn_is_made(talk: Talk, patch: pytest.MonkeyPatch) -> None:
+    del talk
+    patch.setattr(Turn, "__init__", once(Turn.__init__))
+
+
+@pytest.mark.parametrize("breaks", [where_models_are_found, where_a_turn_is_made])
+async def test_where_it_begins_it_ends_it_and_the_next_begins(
+    breaks: Callable[[Talk, pytest.MonkeyPatch], None],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with talking(LONG) as talk:
+        talk.send()
+        talk.send("defect")
+        talk.send("next")
+        breaks(talk, monkeypatch)
+        assert (await talk.done()).status == "completed"
+        assert await talk.dones() == ["completed", "failed", "completed"]
+        [error] = [e for e in await talk.log() if isinstance(e, TurnErrorEvent)]
+        assert error.code == "internal"

@@ -96,6 +96,21 @@ UNSAID = Failure(
     retryable=False,
 )
 
+DEFECT = Failure(
+    code="internal",
+    message="The server failed while it ran the turn.",
+    retryable=True,
+)
+
+
+def unknown_model(model: str) -> Failure:
+    """No upstream has the model any more that the conversation was set to."""
+    return Failure(
+        code="upstream_error",
+        message=f"No upstream knows the model {model!r} any more.",
+        retryable=False,
+    )
+
 
 def silent(seconds: float) -> Failure:
     """The model gave no token for so long."""

@@ -1,4 +1,4 @@
-"""What a crash left open is ended: every `start` gets its one `done`."""
+"""What a crash or a defect left open is ended: every `start` gets its one `done`."""
 
 from collections.abc import Iterable
 
@@ -9,9 +9,11 @@ from protocol.events import (
     StartEvent,
     ToolCallEvent,
     ToolResultEvent,
+    TurnErrorEvent,
     UsageEvent,
 )
 from wsserver.engine.conversation import ConversationState
+from wsserver.engine.ending import Ending, stopped
 from wsserver.engine.timing import Stopwatch
 from wsserver.engine.usage import BYTES_PER_TOKEN
 from wsserver.log.conversation_log import ConversationLog
@@ -30,6 +32,7 @@ class _Left:
     Attributes:
         open_calls: Calls that were not settled, in call order.
         output_tokens: An estimate.
+        kinds: What there is of it.
         model: The model that was asked for.
     """
 
@@ -37,9 +40,11 @@ class _Left:
         self.open_calls: list[str] = []
         self.output_tokens = 0
         self.model = ""
+        self.kinds: set[str] = set()
         self._batches = 0
         tokens = size = 0
         for entry in entries:
+            self.kinds.add(entry.kind)
             if entry.kind in TEXT_KINDS:
                 tokens += entry.seq - entry.first + 1
                 size += len(entry.body)
@@ -73,43 +78,76 @@ class _Left:
 def recover(log: ConversationLog, state: ConversationState, services: Services) -> bool:
     """Ends the turn that was running when the process died, if one was.
 
-    Its usage and its done are not there: they go down in one commit, with the state
-    in which no turn runs. The log's tail has to hold the turn. Returns whether there was one.
+    The log's tail has to hold the turn. Returns whether there was one.
     """
-    if not state.running:
-        return False
+    if state.running:
+        note = "The call was cancelled: the server was restarted."
+        end_by_log(log, state, services, stopped("server_restarted"), note)
+        return True
+    return False
+
+
+def end_by_log(
+    log: ConversationLog,
+    state: ConversationState,
+    services: Services,
+    how: Ending,
+    note: str = "The call was cancelled before it gave a result.",
+) -> None:
+    """Appends what the running turn lacks of its end, and ends it in the state.
+
+    After a crash neither its usage nor its done is there: they go down in one commit,
+    with the state in which no turn runs.
+
+    Args:
+        log: The conversation's log, whose tail holds the turn.
+        state: The conversation's snapshot.
+        services: What conversations share.
+        how: What its `done` says, unless it is there.
+        note: The output of the calls that have none.
+    """
     turn = state.running
     entries = [entry for entry in log.tail(turn) if entry.turn == turn]
     left = _Left(entries)
-    for call in left.open_calls:
-        log.append(
-            ToolResultEvent,
+    if "done" not in left.kinds:
+        for call in left.open_calls:
+            log.append(
+                ToolResultEvent,
+                turn=turn,
+                call=call,
+                status="cancelled",
+                output=note,
+                by="server",
+            )
+        if "usage" not in left.kinds:
+            log.append(
+                UsageEvent,
+                turn=turn,
+                input_tokens=state.asked_tokens,
+                output_tokens=left.output_tokens,
+                estimated=True,
+                model_calls=left.model_calls,
+            )
+        failure = how.failure
+        if failure is not None and "error" not in left.kinds:
+            log.append(
+                TurnErrorEvent,
+                turn=turn,
+                code=failure.code,
+                message=failure.message,
+                retryable=failure.retryable,
+            )
+        now = services.clock.now()
+        through = cut_through(entries, turn)
+        kept = proof(entries, turn, log.head if through is None else through)
+        done = log.append(
+            DoneEvent,
             turn=turn,
-            call=call,
-            status="cancelled",
-            output="The call was cancelled: the server was restarted.",
-            by="server",
+            status=how.status,
+            reason=how.reason,
+            text=kept,
+            timing=Stopwatch(accepted_at=now, started_at=now).timing(now, 0),
         )
-    log.append(
-        UsageEvent,
-        turn=turn,
-        input_tokens=state.asked_tokens,
-        output_tokens=left.output_tokens,
-        estimated=True,
-        model_calls=left.model_calls,
-    )
-    now = services.clock.now()
-    through = cut_through(entries, turn)
-    kept = proof(entries, turn, log.head if through is None else through)
-    done = log.append(
-        DoneEvent,
-        turn=turn,
-        status="incomplete",
-        reason="server_restarted",
-        text=kept,
-        timing=Stopwatch(accepted_at=now, started_at=now).timing(now, 0),
-    )
+        services.metrics.turn_ended(left.model, done)
     state.running = state.asked_tokens = 0
     log.compact_soon()
-    services.metrics.turn_ended(left.model, done)
-    return True

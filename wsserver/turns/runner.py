@@ -19,6 +19,8 @@ from wsserver.engine.actions import (
     CloseModel,
     HostAction,
 )
+from wsserver.engine.deadlines import CLOSE_SECONDS
+from wsserver.engine.ending import DEFECT
 from wsserver.engine.model import (
     Failure,
     Finished,
@@ -31,8 +33,8 @@ from wsserver.log.store import StoreError
 from wsserver.turns.alarms import Alarm
 from wsserver.turns.services import Services, Target
 
-_DEFECTIVE = "The server failed while it ran the turn."
 _PROVIDER_FAILED = "The server failed while it called the model."
+_CALLING = ("connecting", "waiting_first_token", "streaming")
 
 log = structlog.get_logger(__name__)
 
@@ -77,12 +79,31 @@ class TurnRunner:
         self._alarm = Alarm(services.alarms, self._look)
         self._looks_at = inf
 
-    def act(self, actions: list[Action]) -> None:
-        """Performs what the machine decided because of something elsewhere."""
-        self._act(lambda: actions)
+    def act(self, decide: Callable[[], list[Action] | None]) -> None:
+        """Performs what is decided because of something elsewhere.
+
+        Whoever is behind that does not fail for a defect of this turn: `run` does.
+        """
+        if self._phase == "ended":
+            decide()  # nothing can come of it, and there is no turn to pay for a defect
+            return
+        try:
+            self._perform(decide() or [])
+            self._look_in_time()
+        except Exception as defect:  # noqa: BLE001 - `run` has the boundary
+            self._defect = defect
+            self._wake()
+            # What looks for a call that does not close may be what failed.
+            self._alarm.set(anyio.current_time() + CLOSE_SECONDS)
+        if self._over:
+            self._call.cancel()  # its last event has come, but it may not be closed
 
     async def run(self) -> None:
-        """Runs the turn to its end."""
+        """Runs the turn to its end.
+
+        Raises:
+            Exception: A defect; nobody can say whether its `done` is in the log.
+        """
         try:
             self._look_in_time()
             while not self._over:
@@ -92,7 +113,7 @@ class TurnRunner:
             # The boundary of a turn: of all turns only this one pays for a defect.
             log.exception("turn_defective")
             if self._machine.phase == "ended":
-                raise  # nobody can say whether its `done` is in the log
+                raise
             self._give_up()
         finally:
             self._alarm.cancel()
@@ -115,7 +136,7 @@ class TurnRunner:
             with anyio.CancelScope() as self._call:
                 if self._machine.phase == "connecting":
                     await self._call_model()
-        if self._machine.phase == "stopping":
+        if self._machine.phase == "stopping" and self._defect is None:
             self._perform(self._machine.closed(self._now()))
         elif not (self._over or self._call_due):
             self._changed = anyio.Event()
@@ -145,15 +166,20 @@ class TurnRunner:
             self._fail("store_unavailable", "The log can't be read at the moment.")
         except Exception:
             # The one boundary around providers, which may be anybody's code.
-            log.exception("provider_failed")
-            self._fail("internal", _PROVIDER_FAILED)
+            if self._defect is None:
+                log.exception("provider_failed")
+                self._fail("internal", _PROVIDER_FAILED)
 
     def _feed(self, events: Sequence[ModelEvent]) -> None:
         """Gives the machine what one read held; after its end, nothing."""
-        now = self._now()
-        self._perform(self._machine.feed(events, now))
-        if events and isinstance(events[-1], Finished):
-            self._finish(events[-1], now)
+        try:
+            now = self._now()
+            self._perform(self._machine.feed(events, now))
+            if events and isinstance(events[-1], Finished):
+                self._finish(events[-1], now)
+        except Exception as defect:
+            self._defect = defect  # it is none of the provider's, who is told too
+            raise
 
     def _finish(self, end: Finished, now: float) -> None:
         clock = self._services.clock
@@ -171,26 +197,13 @@ class TurnRunner:
 
     def _fail(self, code: str, message: str) -> None:
         """Ends the turn, unless the model call that failed had come to its end."""
-        machine = self._machine
-        if machine.calling or (machine.phase == "connecting" and not self._call_due):
+        if self._machine.phase in _CALLING and not self._call_due:
             failure = Failure(code=code, message=message, retryable=True)
-            self._perform(machine.fail(failure, self._now()))
-
-    def _act(self, decide: Callable[[], list[Action]]) -> None:
-        """Acts for somebody else, who is not to fail for a defect of this turn."""
-        try:
-            self._perform(decide())
-            self._look_in_time()
-        except Exception as defect:  # noqa: BLE001 - `run` has the boundary
-            self._defect = defect
-            self._wake()
-        if self._over:
-            self._call.cancel()  # its last event has come, but it may not be closed
+            self._perform(self._machine.fail(failure, self._now()))
 
     def _give_up(self) -> None:
         """Ends the turn, whose model call is closed."""
-        failure = Failure(code="internal", message=_DEFECTIVE, retryable=True)
-        self._perform(self._machine.fail(failure, self._now()))
+        self._perform(self._machine.fail(DEFECT, self._now()))
         if self._machine.phase == "stopping":
             self._perform(self._machine.closed(self._now()))
 
@@ -225,4 +238,4 @@ class TurnRunner:
 
     def _look(self) -> None:
         self._looks_at = inf
-        self._act(lambda: self._machine.time(self._now()))
+        self.act(lambda: self._machine.time(self._now()))

@@ -66,7 +66,7 @@ class RunningTurn:
     """
 
     __slots__ = (
-        "_answering", "_ended", "_first_token_counted", "_ids", "_log", "_machine", "_model",
+        "_answering", "_ended", "_first_token_counted", "_ids", "_log", "_lost", "_machine", "_model",
         "_request_id", "_runner", "_sends", "_services", "_state", "_target", "_tools",
         "_usage", "_viewers", "config", "keep_through", "message", "turn",
     )  # fmt: skip
@@ -83,6 +83,7 @@ class RunningTurn:
         viewers: Sequence[Viewer],
         services: Services,
         ended: Callable[[], None],
+        lost: Callable[[int], None],
     ) -> None:
         """Appends the `start`; `run` has to follow.
 
@@ -96,6 +97,8 @@ class RunningTurn:
             viewers: Who has the conversation open; it changes.
             services: What conversations share.
             ended: Called when the `done` is in the log.
+            lost: Called with its number when a defect ended its task: its `done` may
+                not be in the log, and `ended` not have been called.
         """
         clock = services.clock
         now, wall = clock.now(), clock.wall()
@@ -120,16 +123,9 @@ class RunningTurn:
             "connection": connection,
         }
         self._ended = ended
+        self._lost = lost
         self._usage: UsageEvent | None = None
         self._first_token_counted = False
-        conversation.append(
-            StartEvent,
-            turn=self.turn,
-            message=message.seq,
-            model=model,
-            request_id=request_id,
-            at=timestamp(wall),
-        )
         self._machine = Turn(
             turn=self.turn,
             tools=tools_of(self.config),
@@ -156,9 +152,18 @@ class RunningTurn:
             clock=clock,
         )
         services.metrics.turn_started(model)
+        # From here on it has to end; what can fail came before.
+        conversation.append(
+            StartEvent,
+            turn=self.turn,
+            message=message.seq,
+            model=model,
+            request_id=request_id,
+            at=timestamp(wall),
+        )
         log.info("turn_started", **self._ids, model=model)
         if not viewers:
-            self._detached()
+            self._runner.act(self._detached)
 
     def answers(self, by: str, send: str) -> bool:
         """Whether it answers that send, as its message or as one that joined."""
@@ -177,11 +182,14 @@ class RunningTurn:
     async def run(self) -> None:
         """Runs the turn to its end."""
         structlog.contextvars.bind_contextvars(**self._ids)  # of its task alone
-        await self._runner.run()
+        try:
+            await self._runner.run()
+        except Exception:  # noqa: BLE001 - of the runner's boundary, which has logged it
+            self._lost(self.turn)
         # What refers to itself would hold the log's text until all garbage is collected.
         self._runner.let_go()
         self._tools.let_go()
-        del self._ended
+        del self._ended, self._lost
 
     # What happens elsewhere
 
@@ -200,13 +208,18 @@ class RunningTurn:
         if cut is not None:
             through, kept = cut
             members = {"keep_through": through, "text": kept}
-        now = self._services.clock.now()
-        self._act(self._machine.stop(reason=reason, by=by, now=now, cut=members))
+
+        def decide() -> list[Action]:
+            now = self._services.clock.now()
+            return self._machine.stop(reason=reason, by=by, now=now, cut=members)
+
+        self._runner.act(decide)
 
     def fail(self, code: str, message: str) -> None:
         """Ends the turn because the server can't go on with it."""
         failure = Failure(code=code, message=message, retryable=True)
-        self._act(self._machine.fail(failure, self._services.clock.now()))
+        clock = self._services.clock
+        self._runner.act(lambda: self._machine.fail(failure, clock.now()))
 
     def tool_result(
         self, call: str, status: Literal["ok", "error"], output: Any, by: str
@@ -219,30 +232,48 @@ class RunningTurn:
     def _settle(
         self, call: str, status: Literal["ok", "error"], output: Any, by: str
     ) -> Settling:
-        now = self._services.clock.now()
-        outcome, actions = self._machine.tool_result(call, status, output, by, now)
-        self._act(actions)
+        outcome: Settling = "unknown"
+
+        def decide() -> list[Action]:
+            nonlocal outcome
+            now = self._services.clock.now()
+            outcome, actions = self._machine.tool_result(call, status, output, by, now)
+            return actions
+
+        self._runner.act(decide)
         return outcome
 
     def tool_progress(self, call: str) -> None:
         """Extends the deadline of a call that a client runs."""
-        if not self._tools.served(call):
-            self._machine.tools.progress(call, self._services.clock.now())
+
+        def take_note() -> None:
+            if not self._tools.served(call):
+                self._machine.tools.progress(call, self._services.clock.now())
+
+        self._runner.act(take_note)
 
     def attached(self, viewer: Viewer) -> None:
         """A connection has the conversation open from now on."""
-        self._machine.attached()
-        self._tools.attached(viewer)
+
+        def take_note() -> None:
+            self._machine.attached()
+            self._tools.attached(viewer)
+
+        self._runner.act(take_note)
 
     def handles_changed(self, viewer: Viewer) -> None:
         """A connection handles other tools than before."""
-        self._tools.handles_changed(viewer)
+        self._runner.act(lambda: self._tools.handles_changed(viewer))
 
     def left(self, viewer: Viewer) -> None:
         """A connection is gone; what it was asked for goes to the next."""
-        self._tools.left(viewer)
-        if not self._viewers:
-            self._detached()
+
+        def take_note() -> None:
+            self._tools.left(viewer)
+            if not self._viewers:
+                self._detached()
+
+        self._runner.act(take_note)
 
     def _detached(self) -> None:
         """Nobody has the conversation open."""
@@ -256,10 +287,6 @@ class RunningTurn:
                 if self.config.detach:
                     grace = self.config.detach.grace_s
         self._machine.detached(grace, self._services.clock.now())
-        self._act([])
-
-    def _act(self, actions: list[Action]) -> None:
-        self._runner.act(actions)
 
     # What the machine decided
 

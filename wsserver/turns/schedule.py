@@ -2,12 +2,19 @@
 
 from collections.abc import Callable, Sequence
 
+import structlog
+
 from wsserver.engine.conversation import ConversationState, Waiting
+from wsserver.engine.ending import DEFECT, failed, unknown_model
+from wsserver.engine.model import Failure
 from wsserver.log.conversation_log import ConversationLog
+from wsserver.turns.recovery import end_by_log
 from wsserver.turns.running import RunningTurn
 from wsserver.turns.services import Services, Target
 from wsserver.turns.viewer import Viewer
 from wsserver.turns.withdrawn import end_at_once
+
+log = structlog.get_logger(__name__)
 
 
 class Schedule:
@@ -79,12 +86,22 @@ class Schedule:
             waiting = self._state.next()
             assert waiting is not None, "the queue is not empty"
             model = self._state.config.model or services.models.default
-            target = services.models.resolve(model)
             connection = self._senders.pop(waiting.seq, None)
-            if waiting.withdrawn or target is None:
-                self._state.last_turn = end_at_once(self._log, waiting, model, services)
-            else:
-                self._start(waiting, model, target, connection)
+            failure: Failure | None = None
+            if not waiting.withdrawn:
+                try:
+                    target = services.models.resolve(model)
+                    if target is not None:
+                        self._start(waiting, model, target, connection)
+                        return
+                    failure = unknown_model(model)
+                except Exception:
+                    # Whoever made it begin is not to fail for a defect of this turn.
+                    log.exception("turn_not_started", key=self._log.key)
+                    failure = DEFECT
+            self._state.last_turn = end_at_once(
+                self._log, waiting, model, services, failure
+            )
 
     def stop(self) -> None:
         """Starts nothing any more: the conversation leaves memory."""
@@ -113,6 +130,7 @@ class Schedule:
             viewers=self._viewers,
             services=services,
             ended=self._turn_ended,
+            lost=self._turn_lost,
         )
         self.turn = turn
         self._state.running = self._state.last_turn = turn.turn
@@ -121,15 +139,27 @@ class Schedule:
         services.running.began(self._space)
         services.tasks.start_soon(turn.run, name=f"turn {turn.turn}")
 
+    def _turn_lost(self, turn: int) -> None:
+        """A defect ended a turn's task: the log tells what the turn still lacks."""
+        if turn != self._state.running:
+            return  # nothing
+        try:
+            end_by_log(self._log, self._state, self._services, failed(DEFECT))
+        except Exception:
+            # Its log is what is defective: the next start of the server tries again.
+            log.exception("turn_not_ended", key=self._log.key)
+        else:
+            self._turn_ended()
+
     def _turn_ended(self) -> None:
         """The turn's `done` is in the log: the conversation is free."""
+        self._state.running = self._state.asked_tokens = 0
         running = self._services.running
         running.ended(self._space)
         self.last, self.turn = self.turn, None
         waiting = {message.seq for message in self._state.queue}
         for joined in self._senders.keys() - waiting:
             del self._senders[joined]
-        self._state.running = self._state.asked_tokens = 0
         self._log.compact_soon()
         self.start_next()
         running.let_begin(self._space)

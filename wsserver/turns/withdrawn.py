@@ -3,6 +3,7 @@
 from protocol.content import TextProof
 from protocol.events import DoneEvent, StartEvent, TurnErrorEvent, UsageEvent
 from wsserver.engine.conversation import Waiting
+from wsserver.engine.model import Failure
 from wsserver.engine.moments import timestamp
 from wsserver.engine.timing import Stopwatch
 from wsserver.log.conversation_log import ConversationLog
@@ -12,11 +13,20 @@ NO_TEXT = TextProof(bytes=0, crc32=0)
 
 
 def end_at_once(
-    log: ConversationLog, waiting: Waiting, model: str, services: Services
+    log: ConversationLog,
+    waiting: Waiting,
+    model: str,
+    services: Services,
+    failure: Failure | None,
 ) -> int:
     """Appends a whole turn without a model call; returns its number.
 
-    For a message that was taken back, or whose model is no longer configured.
+    Args:
+        log: The conversation's log.
+        waiting: The message.
+        model: The model that it was for.
+        services: What conversations share.
+        failure: Why it can't be answered; None for a message that was taken back.
     """
     clock = services.clock
     now, wall = clock.now(), clock.wall()
@@ -37,20 +47,20 @@ def end_at_once(
         estimated=False,
         model_calls=0,
     )
-    if not waiting.withdrawn:
+    if failure is not None:
         log.append(
             TurnErrorEvent,
             turn=turn,
-            code="upstream_error",
-            message=f"No upstream knows the model {model!r} any more.",
-            retryable=False,
+            code=failure.code,
+            message=failure.message,
+            retryable=failure.retryable,
         )
     watch = Stopwatch(accepted_at=min(now, now - (wall - waiting.at)), started_at=now)
     done = log.append(
         DoneEvent,
         turn=turn,
-        status="interrupted" if waiting.withdrawn else "failed",
-        reason=waiting.withdrawn,
+        status="interrupted" if failure is None else "failed",
+        reason=waiting.withdrawn if failure is None else None,
         text=NO_TEXT,
         timing=watch.timing(now, 0),
     )
