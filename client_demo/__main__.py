@@ -10,6 +10,7 @@ import typer
 
 from client_demo.client import DEFAULT_URL, check_url
 from client_demo.extras import needing
+from client_demo.standard_streams import standard_streams
 
 app = typer.Typer(
     help="A client of wsserver.",
@@ -221,5 +222,11 @@ def _checked(url: str) -> str:
     return url
 
 
+def main() -> None:
+    """Runs the command line and exits with its code."""
+    with standard_streams():
+        app(prog_name="python -m client_demo")
+
+
 if __name__ == "__main__":
-    app(prog_name="python -m client_demo")
+    main()

@@ -1,6 +1,5 @@
 """`ask`: one question, the answer on standard output."""
 
-import os
 import signal
 import sys
 
@@ -66,9 +65,6 @@ async def ask(
         _complain(f"{error} {hint}")
     except ClientError as error:
         _complain(str(error))
-    except BrokenPipeError:
-        # Nobody reads any more; the interpreter must not flush into it at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return FAILED
 
 
