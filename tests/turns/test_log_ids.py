@@ -1,12 +1,22 @@
 """Lines about a turn: of which conversation, turn, request and connection it is."""
 
-from structlog.contextvars import bound_contextvars, merge_contextvars
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import asynccontextmanager
+from contextvars import Context
+
+from structlog.contextvars import (
+    bind_contextvars,
+    bound_contextvars,
+    merge_contextvars,
+)
 from structlog.testing import capture_logs
 
 from protocol.events import StartEvent
-from tests.fakes.scripted import says
+from tests.fakes.rig import done, events, rig
+from tests.fakes.scripted import ScriptedProvider, Step, says
+from tests.turns.served import FakeTools, begun, calling, named, raises
 from tests.turns.talk import settled, talking
-from wsserver.engine.model import Failure, Text
+from wsserver.engine.model import Failure, ModelEvent, ModelRequest, Text
 
 REFUSED = Failure(code="upstream_rejected", message="", retryable=False)
 
@@ -40,3 +50,35 @@ async def test_the_lines_of_a_turn_have_its_ids_also_when_it_waited() -> None:
             ] == expected
         [refused] = [line for line in lines if line["event"] == "upstream_refused"]
         assert refused.items() >= expected[1].items()
+
+
+class ElsewhereProvider:
+    """Gives what it reads in a context that has another turn's ids."""
+
+    def __init__(self, *scripts: list[Step]) -> None:
+        self._scripted = ScriptedProvider(*scripts)
+
+    @asynccontextmanager
+    async def stream(
+        self, request: ModelRequest
+    ) -> AsyncGenerator["ElsewhereProvider"]:
+        async with self._scripted.stream(request) as self._batches:
+            yield self
+
+    async def pump(self, sink: Callable[[Sequence[ModelEvent]], None]) -> None:
+        elsewhere = Context()
+        elsewhere.run(bind_contextvars, turn=0, request="another's", connection="c0")
+        await self._batches.pump(lambda events: elsewhere.run(sink, events))
+
+
+async def test_so_have_the_lines_of_a_tool_that_the_server_runs_for_it() -> None:
+    provider = ElsewhereProvider(calling("add"), says("a"))
+    async with rig(provider) as r:
+        with capture_logs(processors=[merge_contextvars]) as lines:
+            tools = FakeTools(add=raises(RuntimeError("a fault of the tool")))
+            conversation, _ = await begun(r, tools, *named("add"))
+            await done(conversation)
+        [start] = [e for e in await events(conversation) if isinstance(e, StartEvent)]
+    [failed] = [line for line in lines if line["event"] == "server_tool_failed"]
+    assert (failed["turn"], failed["request"]) == (start.turn, start.request_id)
+    assert (failed["key"], failed["connection"]) == (conversation.log.key, "c1")

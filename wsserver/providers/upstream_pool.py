@@ -4,9 +4,13 @@ import asyncio
 import base64
 import ipaddress
 import ssl
+from collections.abc import Generator
+from contextlib import contextmanager
 from typing import Any
 from urllib.parse import SplitResult, unquote, urlsplit
 from urllib.request import getproxies, proxy_bypass
+
+import structlog
 
 from wsserver.providers.upstream_connection import UpstreamConnection
 from wsserver.providers.upstream_dialing import reach
@@ -73,7 +77,8 @@ class UpstreamPool:
                 return connection
         # Not anyio's: the driver below is asyncio's too.
         async with asyncio.timeout(self._timeout):
-            connection = await self._connect()
+            with _nobodys():
+                connection = await self._connect()
         self._used.add(connection)
         return connection
 
@@ -153,6 +158,21 @@ async def _open(url: SplitResult, tls: ssl.SSLContext | None) -> UpstreamConnect
         UpstreamConnection, ssl=tls, **options
     )
     return connection
+
+
+@contextmanager
+def _nobodys() -> Generator[None]:
+    """Makes what is opened meanwhile nobody's in the log.
+
+    All that a connection reads is handled in the context in which it was opened, and
+    it goes on to carry the model calls of other turns.
+    """
+    ids = structlog.contextvars.get_contextvars()
+    structlog.contextvars.clear_contextvars()
+    try:
+        yield
+    finally:
+        structlog.contextvars.bind_contextvars(**ids)
 
 
 def _is_address(host: str) -> bool:

@@ -143,6 +143,7 @@ class RunningTurn:
                 principal=message.by,
                 conversation=conversation,
                 services=services,
+                ids=self._ids,
                 settle=self._settle,
             ),
             conversation=conversation.conversation,

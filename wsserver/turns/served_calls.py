@@ -7,7 +7,7 @@ runs again: after a restart its call settles as `cancelled`.
 """
 
 import math
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, Literal
 
 import anyio
@@ -39,6 +39,7 @@ class ServedCalls:
         principal: str,
         conversation: ConversationLog,
         services: Services,
+        ids: Mapping[str, Any],
         settle: Callable[[str, Status, Any, str], object],
     ) -> None:
         """Begins with none.
@@ -49,6 +50,7 @@ class ServedCalls:
             principal: Who sent the message that the turn answers.
             conversation: Its log.
             services: What conversations share.
+            ids: What lines of the log about the turn have.
             settle: Takes a result: the call, status, output and whose it is.
         """
         self._names = names
@@ -56,6 +58,7 @@ class ServedCalls:
         self._principal = principal
         self._conversation = conversation
         self._services = services
+        self._ids = ids
         self._settle = settle
         self._scopes: dict[str, anyio.CancelScope] = {}
 
@@ -80,6 +83,8 @@ class ServedCalls:
         del self._settle
 
     async def _run(self, opened: OpenCall, scope: anyio.CancelScope) -> None:
+        # Its task begins wherever the call came up: in another turn's task, or in nobody's.
+        structlog.contextvars.bind_contextvars(**self._ids)
         with scope:
             # A tool acts on the world: that it was called is stored before.
             await self._conversation.until_stored(self._conversation.head)
