@@ -5,6 +5,7 @@ What takes more than handing on has a module of its own: `credentials`, `upstrea
 """
 
 import ssl
+from functools import partial
 from pathlib import Path
 
 from protocol.commands import MAX_DELAY_MS
@@ -17,9 +18,15 @@ from wsserver.engine.limits import TurnLimits
 from wsserver.engine.tools import ToolTimes
 from wsserver.log.store import RECEIPTS_KEPT_SECONDS, Store
 from wsserver.open_files import spare
+from wsserver.reload import Reload, Renewable
 from wsserver.settings import Settings
 from wsserver.settings_error import SettingsError
 from wsserver.transports.addresses import read_networks
+from wsserver.transports.certificate import (
+    Certificate,
+    CertificateError,
+    read_certificate,
+)
 from wsserver.transports.listener import Endpoint
 from wsserver.transports.metrics_access import MetricsAccess
 from wsserver.turns.retention import Retention
@@ -124,8 +131,12 @@ def connection_settings(
     )
 
 
-def endpoint(settings: Settings) -> Endpoint:
+def endpoint(settings: Settings, reload: Reload) -> Endpoint:
     """Returns where to listen.
+
+    Args:
+        settings: What was set.
+        reload: Is given the certificate, to read it again.
 
     Raises:
         SettingsError: The certificate can't be used, or a proxy has no such address.
@@ -136,17 +147,6 @@ def endpoint(settings: Settings) -> Endpoint:
         raise SettingsError(
             f"trusted_proxies: {error}; use addresses, and networks such as 10.0.0.0/8"
         ) from None
-    tls = None
-    if settings.tls_cert_file is not None:
-        tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-        try:
-            tls.load_cert_chain(settings.tls_cert_file, settings.tls_key_file)
-        except OSError as error:  # ssl.SSLError is one
-            raise SettingsError(
-                f"tls_cert_file: {settings.tls_cert_file} and {settings.tls_key_file}"
-                f" are no certificate and key in PEM: {error.strerror or error}; name"
-                " two files that this user can read and that belong together"
-            ) from None
     return Endpoint(
         host=settings.host,
         port=settings.port,
@@ -156,19 +156,51 @@ def endpoint(settings: Settings) -> Endpoint:
         max_address_connections=settings.max_address_connections,
         trusted_proxies=proxies,
         ping_seconds=settings.heartbeat_seconds,
-        tls=tls,
+        tls=_tls(settings, reload),
     )
 
 
-def metrics_access(settings: Settings) -> MetricsAccess:
+def _tls(settings: Settings, reload: Reload) -> ssl.SSLContext | None:
+    file, key = settings.tls_cert_file, settings.tls_key_file
+    if file is None or key is None:
+        return None
+    read = partial(_read_certificate, file, key)
+    certificate = Certificate(read())
+    reload.add(
+        Renewable(setting="tls_cert_file", file=file, read=read, take=certificate.take)
+    )
+    return certificate.context
+
+
+def _read_certificate(file: str, key: str) -> ssl.SSLContext:
+    try:
+        return read_certificate(file, key)
+    except CertificateError as error:
+        raise SettingsError(f"tls_cert_file: {error}") from None
+
+
+def metrics_access(settings: Settings, reload: Reload) -> MetricsAccess:
     """Returns who may read the metrics.
+
+    Args:
+        settings: What was set.
+        reload: Is given the file with the token, to read it again.
 
     Raises:
         SettingsError: The token can't be read.
     """
     if settings.metrics_token_file is None:
-        return MetricsAccess(rule=settings.metrics_access)
-    path = Path(settings.metrics_token_file)
+        return MetricsAccess(settings.metrics_access)
+    file = settings.metrics_token_file
+    read = partial(_read_token, Path(file))
+    access = MetricsAccess(settings.metrics_access, read())
+    reload.add(
+        Renewable(setting="metrics_token_file", file=file, read=read, take=access.take)
+    )
+    return access
+
+
+def _read_token(path: Path) -> str:
     try:
         token = path.read_text("utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:
@@ -181,4 +213,4 @@ def metrics_access(settings: Settings) -> MetricsAccess:
             f"metrics_token_file: {path} holds something else than a token; write one"
             " of visible ASCII characters there"
         )
-    return MetricsAccess(rule=settings.metrics_access, token=token)
+    return token

@@ -84,7 +84,10 @@ def _wsserver(
 
 
 def _serve(load: Load) -> int:
-    """Serve until SIGTERM or Ctrl-C, then drain. A second signal stops at once."""
+    """Serve until SIGTERM or Ctrl-C, then drain. A second signal stops at once.
+
+    SIGHUP reads certificates and keys again.
+    """
     from wsserver.process import run
 
     return run(load())

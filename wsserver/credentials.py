@@ -17,12 +17,13 @@ from wsserver.auth.either import EitherAuthority
 from wsserver.auth.keys import KeyAuthority, KeysError
 from wsserver.auth.open import OpenAuthority
 from wsserver.auth.principal import Authority
+from wsserver.reload import Reload, Renewable
 from wsserver.settings import Settings
 from wsserver.settings_error import SettingsError
 from wsserver.tools.loading import load
 
 if TYPE_CHECKING:
-    from wsserver.auth.signing_keys import SigningKeys
+    from wsserver.auth.signing_keys import KeyFile, SigningKeys
 
 log = structlog.get_logger(__name__)
 
@@ -34,21 +35,25 @@ def _log_warning(setting: str, about: str) -> None:
 
 
 def authority(
-    settings: Settings, wall: Callable[[], float], warn: Warn = _log_warning
+    settings: Settings,
+    wall: Callable[[], float],
+    reload: Reload,
+    warn: Warn = _log_warning,
 ) -> Authority:
     """Returns who decides who may do what.
 
     Args:
         settings: What was set.
         wall: Returns seconds since the epoch.
+        reload: Is given the files with keys, to read them again.
         warn: Told the setting and what the operator should know; the log else.
 
     Raises:
         SettingsError: The keys can't be used.
     """
     file = settings.auth_keys_file
-    keys = None if file is None else _keys(file, warn)
-    tokens = _tokens(settings, wall, warn) if settings.has_jwt else None
+    keys = None if file is None else _keys(file, reload, warn)
+    tokens = _tokens(settings, wall, reload, warn) if settings.has_jwt else None
     own = None if settings.auth_call is None else called(settings.auth_call)
     found = [one for one in (keys, tokens, own) if one is not None]
     return reduce(EitherAuthority, found) if found else OpenAuthority()
@@ -70,7 +75,16 @@ def called(path: str) -> CalledAuthority:
     return CalledAuthority(function)
 
 
-def _keys(file: str, warn: Warn) -> Authority:
+def _keys(file: str, reload: Reload, warn: Warn) -> Authority:
+    read = partial(_read_keys, file, warn)
+    keys = read()
+    reload.add(
+        Renewable(setting="auth_keys_file", file=file, read=read, take=keys.take)
+    )
+    return keys
+
+
+def _read_keys(file: str, warn: Warn) -> KeyAuthority:
     try:
         keys = KeyAuthority.load(Path(file))
     except KeysError as error:
@@ -80,7 +94,9 @@ def _keys(file: str, warn: Warn) -> Authority:
     return keys
 
 
-def _tokens(settings: Settings, wall: Callable[[], float], warn: Warn) -> Authority:
+def _tokens(
+    settings: Settings, wall: Callable[[], float], reload: Reload, warn: Warn
+) -> Authority:
     for package in ("jwt", "cryptography"):
         if find_spec(package) is None:
             raise SettingsError(
@@ -91,7 +107,7 @@ def _tokens(settings: Settings, wall: Callable[[], float], warn: Warn) -> Author
 
     assert settings.auth_jwt_audience is not None, "the settings were checked"
     return JwtAuthority(
-        _signing_keys(settings, warn),
+        _signing_keys(settings, reload, warn),
         algorithms=frozenset(settings.auth_jwt_algorithms),
         audience=settings.auth_jwt_audience,
         issuer=settings.auth_jwt_issuer,
@@ -105,18 +121,16 @@ def _tokens(settings: Settings, wall: Callable[[], float], warn: Warn) -> Author
     )
 
 
-def _signing_keys(settings: Settings, warn: Warn) -> "SigningKeys":
-    from wsserver.auth.signing_keys import KeyFile, KeyFileError
-
+def _signing_keys(settings: Settings, reload: Reload, warn: Warn) -> "SigningKeys":
     algorithms = frozenset(settings.auth_jwt_algorithms)
-    if settings.auth_jwt_key_file is not None:
-        try:
-            keys = KeyFile.load(Path(settings.auth_jwt_key_file), algorithms)
-        except KeyFileError as error:
-            raise SettingsError(f"auth_jwt_key_file: {error}") from None
-        for warning in keys.warnings:
-            warn("auth_jwt_key_file", warning)
-        return keys
+    file = settings.auth_jwt_key_file
+    if file is not None:
+        read = partial(_read_signing_key, file, algorithms, warn)
+        key = read()
+        reload.add(
+            Renewable(setting="auth_jwt_key_file", file=file, read=read, take=key.take)
+        )
+        return key
     from wsserver.auth.fetch import fetch
     from wsserver.auth.key_set import KeySet
 
@@ -128,3 +142,15 @@ def _signing_keys(settings: Settings, warn: Warn) -> "SigningKeys":
             "keys that come without TLS may be anybody's on the way; use https",
         )
     return KeySet(partial(fetch, url), algorithms)
+
+
+def _read_signing_key(file: str, algorithms: frozenset[str], warn: Warn) -> "KeyFile":
+    from wsserver.auth.signing_keys import KeyFile, KeyFileError
+
+    try:
+        key = KeyFile.load(Path(file), algorithms)
+    except KeyFileError as error:
+        raise SettingsError(f"auth_jwt_key_file: {error}") from None
+    for warning in key.warnings:
+        warn("auth_jwt_key_file", warning)
+    return key

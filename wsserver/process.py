@@ -1,10 +1,14 @@
 """The server as a process: event loop, signals, exit code."""
 
+import asyncio
 import gc
+import os
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from importlib.util import find_spec
+from types import FrameType
 
 import anyio
 import structlog
@@ -13,6 +17,7 @@ from wsserver import __version__
 from wsserver.logging import configure
 from wsserver.open_files import allow_most, fitted
 from wsserver.server import NO_PARTS, Parts, Server, serving
+from wsserver.service import Service
 from wsserver.settings import Settings
 from wsserver.sources import Loaded, SettingsError
 
@@ -39,6 +44,8 @@ def run(loaded: Loaded, parts: Parts = NO_PARTS) -> int:
     Raises:
         SettingsError: A setting turned out to be of no use.
     """
+    # By itself it would end the process, and so it would before and after the loop.
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
     settings = loaded.settings
     configure(settings.log_format, settings.log_level)
     for warning in loaded.warnings:
@@ -56,15 +63,22 @@ def run(loaded: Loaded, parts: Parts = NO_PARTS) -> int:
 
 
 async def _serve_until_told(settings: Settings, parts: Parts) -> int:
-    told, serves = anyio.Event(), anyio.Event()
-    with anyio.CancelScope() as everything:
+    told, serves, hangup = anyio.Event(), anyio.Event(), asyncio.Event()
+    service = Service(os.environ)
+    with _hangups(hangup.set), anyio.CancelScope() as everything:
         async with anyio.create_task_group() as watch:
             watch.start_soon(_await_signals, told, serves, everything.cancel)
+            watch.start_soon(service.live)
             async with serving(settings, parts) as server:
                 serves.set()
                 _announce(server)
+                service.ready()
                 watch.start_soon(_settle, server)
-                await told.wait()
+                async with anyio.create_task_group() as reloads:
+                    reloads.start_soon(_reload, server, hangup, service)
+                    await told.wait()
+                    reloads.cancel_scope.cancel()
+                service.stopping()
             watch.cancel_scope.cancel()
     if not everything.cancelled_caught:
         return 0
@@ -85,6 +99,35 @@ async def _await_signals(
             if told.is_set() or not serves.is_set():
                 stop()
             told.set()
+
+
+@contextmanager
+def _hangups(tell: Callable[[], None]) -> Generator[None]:
+    """Has each SIGHUP call `tell` in the event loop; after that it does nothing.
+
+    An event loop's own handlers leave the default behind, which ends the process.
+    """
+    loop = asyncio.get_running_loop()
+
+    def handle(number: int, frame: FrameType | None) -> None:
+        del number, frame
+        loop.call_soon_threadsafe(tell)
+
+    signal.signal(signal.SIGHUP, handle)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
+
+
+async def _reload(server: Server, hangup: asyncio.Event, service: Service) -> None:
+    while True:
+        await hangup.wait()
+        hangup.clear()  # what comes from now on may find files that are newer
+        log.info("signal", name="SIGHUP")
+        service.reloading()
+        await server.reload()
+        service.ready()
 
 
 async def _settle(server: Server) -> None:

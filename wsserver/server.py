@@ -22,6 +22,7 @@ from wsserver.inspection import Inspection
 from wsserver.log.committer import Committer
 from wsserver.log.store import Store, StoreError
 from wsserver.metrics import Metrics
+from wsserver.reload import Reload
 from wsserver.server_tools import load_tools
 from wsserver.settings import Settings
 from wsserver.settings_error import SettingsError
@@ -77,6 +78,7 @@ class Server:
         clock: Clock,
         inspection: Inspection,
         alarms: Alarms,
+        reload: Reload,
         warm_up: Callable[[], Awaitable[None]],
     ) -> None:
         """Takes the rooms it is made of.
@@ -91,6 +93,7 @@ class Server:
             clock: Time and chance.
             inspection: Who looks at what connections carry, if anyone.
             alarms: Tells when something is due.
+            reload: Has the files with keys.
             warm_up: Loads what the first turn would have to wait for.
         """
         self.warm_up = warm_up
@@ -108,13 +111,14 @@ class Server:
         self._clock = clock
         self._inspection = inspection
         self._alarms = alarms
+        self._reload = reload
         self._listener = Listener(
-            assembly.endpoint(settings),
+            assembly.endpoint(settings, reload),
             admission=Admission(
                 allowed_origins=frozenset(settings.allowed_origins),
                 loopback_only=not settings.has_credentials,
             ),
-            metrics_access=assembly.metrics_access(settings),
+            metrics_access=assembly.metrics_access(settings, reload),
             site=Site(
                 files={**load_files(), **inspection.files},
                 not_ready=self._not_ready,
@@ -158,6 +162,15 @@ class Server:
             raise SettingsError(
                 f"{setting}: can't listen on {where}: {reason}; {remedy}"
             ) from None
+
+    async def reload(self) -> None:
+        """Takes up what files with certificates and keys hold now.
+
+        Whoever is connected by a key that is gone is dropped.
+        """
+        await self._reload.run()
+        for connection in tuple(self.connections):
+            connection.check_credentials()
 
     async def drain(self) -> None:
         """Lets everything come to its end, within the drain time and 2 s."""
@@ -248,7 +261,8 @@ async def serving(
         SettingsError: What a setting names can't be used: a file, the address.
     """
     metrics, clock, alarms = Metrics(), Clock(), Alarms()
-    authority = credentials.authority(settings, clock.wall)
+    reload = Reload()
+    authority = credentials.authority(settings, clock.wall, reload)
     inspection = Inspection(settings, clock)
     async with AsyncExitStack() as stack:
         await stack.enter_async_context(inspection.recording())
@@ -293,6 +307,7 @@ async def serving(
             clock=clock,
             inspection=inspection,
             alarms=alarms,
+            reload=reload,
             warm_up=upstreams.warm_up,
         )
         tasks.start_soon(committer.run)

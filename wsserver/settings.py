@@ -51,7 +51,8 @@ class Settings(Struct, frozen=True, kw_only=True):
     ] = "info"
 
     auth_keys_file: Annotated[
-        Text | None, Meta(description="File of `principal:key` lines.")
+        Text | None,
+        Meta(description="File of `principal:key` lines. SIGHUP reads it again."),
     ] = None
     auth_call: Annotated[
         Text | None, Meta(description="Knows tokens: an async `module:function`.")
@@ -62,7 +63,10 @@ class Settings(Struct, frozen=True, kw_only=True):
     ] = ()
     auth_jwt_key_file: Annotated[
         Text | None,
-        Meta(description="The tokens' public key in PEM, or the secret for HMAC."),
+        Meta(
+            description="The tokens' public key in PEM, or the secret for HMAC."
+            " SIGHUP reads it again."
+        ),
     ] = None
     auth_jwt_jwks_url: Annotated[
         KeysUrl | None,
@@ -100,7 +104,11 @@ class Settings(Struct, frozen=True, kw_only=True):
         ),
     ] = ()
     tls_cert_file: Annotated[
-        Text | None, Meta(description="Certificate chain in PEM; turns TLS on.")
+        Text | None,
+        Meta(
+            description="Certificate chain in PEM; turns TLS on. SIGHUP reads it"
+            " and the key again."
+        ),
     ] = None
     tls_key_file: Annotated[
         Text | None, Meta(description="The certificate's private key in PEM.")
@@ -114,7 +122,11 @@ class Settings(Struct, frozen=True, kw_only=True):
         ),
     ] = "loopback"
     metrics_token_file: Annotated[
-        Text | None, Meta(description="File of one line: the token for /metrics.")
+        Text | None,
+        Meta(
+            description="File of one line: the token for /metrics. SIGHUP reads it"
+            " again."
+        ),
     ] = None
 
     default_model: Annotated[

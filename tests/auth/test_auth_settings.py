@@ -13,6 +13,7 @@ from wsserver.auth.jwt import JwtAuthority
 from wsserver.auth.keys import KeyAuthority
 from wsserver.auth.open import OpenAuthority
 from wsserver.credentials import authority
+from wsserver.reload import Reload
 from wsserver.settings import Settings
 from wsserver.settings_error import SettingsError
 from wsserver.sources import load
@@ -129,7 +130,7 @@ def test_each_way_has_its_authority(files: dict[str, str]) -> None:
     ]
     with structlog.testing.capture_logs() as lines:
         for kind, flags in kinds:
-            assert type(authority(settings(**flags), now)) is kind
+            assert type(authority(settings(**flags), now, Reload())) is kind
     assert lines == []
 
 
@@ -145,7 +146,7 @@ def test_a_key_file_of_no_use_names_the_setting(
         name: files.get(file, "/nowhere"),
     }
     with pytest.raises(SettingsError, match=f"^{name}: ") as caught:
-        authority(settings(**flags), now)
+        authority(settings(**flags), now, Reload())
     assert SECRET.decode() not in str(caught.value)
 
 
@@ -159,7 +160,7 @@ def test_what_looks_like_a_mistake_is_a_warning(files: dict[str, str]) -> None:
     plain = GOOD | {"auth_jwt_jwks_url": "http://issuer.example/keys"}
     for given, name in ((flags, "auth_jwt_key_file"), (plain, "auth_jwt_jwks_url")):
         with structlog.testing.capture_logs() as lines:
-            authority(settings(**given), now)
+            authority(settings(**given), now, Reload())
         assert [(line["event"], line["log_level"]) for line in lines] == [
             (name, "warning")
         ]
@@ -173,5 +174,5 @@ def test_without_the_extra_the_remedy_is_named(
         credentials, "find_spec", lambda name: None if name == package else name
     )
     with pytest.raises(SettingsError, match=r"wsserver\[jwt\]") as caught:
-        authority(settings(**GOOD), now)
+        authority(settings(**GOOD), now, Reload())
     assert package in str(caught.value)

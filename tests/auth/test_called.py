@@ -18,6 +18,7 @@ from wsserver.auth.either import EitherAuthority
 from wsserver.auth.principal import ForbiddenError, Principal, UnauthorizedError
 from wsserver.connections.transport import Handshake
 from wsserver.operations.config import check_loaded
+from wsserver.reload import Reload
 from wsserver.settings import Settings
 from wsserver.settings_error import SettingsError
 from wsserver.sources import load
@@ -135,12 +136,12 @@ def loaded(**flags: str) -> Settings:
 
 def test_it_is_a_credential_by_itself_and_beside_others(tmp_path: Any) -> None:
     own = loaded(host="0.0.0.0", auth_call=f"{HERE}:authenticate")  # noqa: S104
-    assert isinstance(credentials.authority(own, float), CalledAuthority)
+    assert isinstance(credentials.authority(own, float, Reload()), CalledAuthority)
     keys = tmp_path / "keys"
     keys.write_text("bot:a-key-that-is-long-enough\n")
     keys.chmod(0o600)
     both = loaded(auth_call=f"{HERE}:authenticate", auth_keys_file=str(keys))
-    assert isinstance(credentials.authority(both, float), EitherAuthority)
+    assert isinstance(credentials.authority(both, float, Reload()), EitherAuthority)
 
 
 @pytest.mark.parametrize(
@@ -153,7 +154,7 @@ def test_it_is_a_credential_by_itself_and_beside_others(tmp_path: Any) -> None:
 )
 def test_what_is_no_such_function_is_refused(name: str, says: str) -> None:
     with pytest.raises(SettingsError, match=f"^auth_call: .*{says}"):
-        credentials.authority(loaded(auth_call=f"{HERE}:{name}"), float)
+        credentials.authority(loaded(auth_call=f"{HERE}:{name}"), float, Reload())
 
 
 def test_a_check_of_the_settings_says_what_would_be_asked() -> None:

@@ -31,14 +31,18 @@ def keys() -> Keys:
 
 
 @pytest.fixture
-def authority(keys: Keys) -> EitherAuthority:
-    tokens = JwtAuthority(
+def tokens(keys: Keys) -> JwtAuthority:
+    return JwtAuthority(
         keys,
         algorithms=frozenset({"RS256"}),
         audience=AUDIENCE,
         claims=Claims(scope="scope"),
         wall=now,
     )
+
+
+@pytest.fixture
+def authority(tokens: JwtAuthority) -> EitherAuthority:
     return EitherAuthority(KeyAuthority.parse([f"bot:{KEY}"], "keys.txt"), tokens)
 
 
@@ -63,3 +67,19 @@ async def test_it_keeps_both_up_to_date(authority: EitherAuthority, keys: Keys) 
     with anyio.fail_after(5):
         await authority.run()
     assert keys.running.is_set()
+
+
+async def test_a_key_that_was_taken_back_does_not_stand(
+    tokens: JwtAuthority,
+) -> None:
+    file = KeyAuthority.parse([f"bot:{KEY}"], "keys.txt")
+    renewed = KeyAuthority.parse(["bob:another-key-long-enough"], "keys.txt")
+    for authority in (EitherAuthority(file, tokens), EitherAuthority(tokens, file)):
+        bot = await authority.authenticate(KEY)
+        ann = await authority.authenticate(token(scope="wsserver:read"))
+        before = file.principals
+        assert authority.stands(bot)
+        file.take(renewed)
+        assert not authority.stands(bot)
+        assert authority.stands(ann), "a token ends by its time"
+        file.principals = before

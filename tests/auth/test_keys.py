@@ -16,24 +16,26 @@ def parse(text: str) -> KeyAuthority:
     return KeyAuthority.parse(text.splitlines(), "keys.txt")
 
 
+async def who(authority: KeyAuthority, key: str) -> tuple[str, str]:
+    """Returns the name and the space of a key's principal."""
+    principal = await authority.authenticate(key)
+    return principal.name, principal.space
+
+
 async def test_a_key_names_its_principal_alone_in_a_space_of_its_name() -> None:
     authority = parse(f"# people\n\nalice:{ALICE}\n")
-    assert await authority.authenticate(ALICE) == Principal(name="alice", space="alice")
+    assert await who(authority, ALICE) == ("alice", "alice")
 
 
 async def test_principals_may_share_a_space() -> None:
     authority = parse("team/alice:aaaaaaaaaaaaaaaa\nteam/bob : bbbbbbbbbbbbbbbb")
-    assert (await authority.authenticate("aaaaaaaaaaaaaaaa")).space == "team"
-    assert await authority.authenticate("bbbbbbbbbbbbbbbb") == Principal(
-        name="bob", space="team"
-    )
+    assert await who(authority, "aaaaaaaaaaaaaaaa") == ("alice", "team")
+    assert await who(authority, "bbbbbbbbbbbbbbbb") == ("bob", "team")
 
 
 async def test_a_principal_may_have_several_keys() -> None:
     authority = parse(f"alice:{ALICE}\nalice:second-key-of-alice")
-    assert await authority.authenticate(ALICE) == await authority.authenticate(
-        "second-key-of-alice"
-    )
+    assert await who(authority, ALICE) == await who(authority, "second-key-of-alice")
 
 
 @given(st.dictionaries(VISIBLE, NAMES, min_size=1, max_size=8), VISIBLE)
@@ -133,3 +135,23 @@ async def test_everything_is_allowed_within_the_space_and_nothing_outside() -> N
     for foreign in ("bob/c1", "alice2/c1", "alic/c1", "c1"):
         with pytest.raises(ForbiddenError):
             authority.authorize(alice, "open", foreign)
+
+
+async def test_keys_are_given_and_taken_back() -> None:
+    authority = parse(f"alice:{ALICE}\nbob:bbbbbbbbbbbbbbbb\neve:eeeeeeeeeeeeeeee")
+    alice, bob, eve = [
+        await authority.authenticate(key)
+        for key in (ALICE, "bbbbbbbbbbbbbbbb", "eeeeeeeeeeeeeeee")
+    ]
+    assert all(map(authority.stands, (alice, bob, eve)))
+
+    renewed = parse(f"carl:cccccccccccccccc\nalice:{ALICE}\nteam/bob:bbbbbbbbbbbbbbbb")
+    assert authority.take(renewed) == {"keys": 3, "added": 2, "gone": 2}
+
+    assert authority.stands(alice)
+    assert not authority.stands(bob), "he is in another space now"
+    assert not authority.stands(eve)
+    assert authority.stands(Principal(name="x", space="x")), "none of ours"
+    assert await who(authority, "cccccccccccccccc") == ("carl", "carl")
+    with pytest.raises(UnauthorizedError):
+        await authority.authenticate("eeeeeeeeeeeeeeee")

@@ -233,6 +233,10 @@ class Tokens:
             raise UnauthorizedError("not known")
         return found
 
+    def stands(self, principal: Principal) -> bool:
+        del principal
+        return True
+
     def authorize(self, principal: Principal, verb: str, conversation: str) -> None:
         self.asked.append((verb, conversation))
         if self.forbidden is not None:

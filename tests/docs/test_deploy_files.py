@@ -134,7 +134,7 @@ def test_the_unit_leaves_room_for_files_and_time_for_the_drain() -> None:
 
 
 def test_the_unit_starts_a_server(tmp_path: Path, keys: Path) -> None:
-    """With what systemd would put for `%S` and `%d`."""
+    """With what systemd would put for `%S`, and other files than those in /etc."""
     config = tmp_path / "wsserver.toml"
     config.write_text('host = "127.0.0.1"\n')
     _, *arguments = shlex.split(unit()["ExecStart"][0])
@@ -142,7 +142,7 @@ def test_the_unit_starts_a_server(tmp_path: Path, keys: Path) -> None:
     arguments[place] = str(config)
     (tmp_path / "wsserver").mkdir()
     environ = {
-        name: value.replace("%S", str(tmp_path)).replace("%d", str(tmp_path))
+        name: value.replace("%S", str(tmp_path)).replace("/etc/wsserver", str(tmp_path))
         for name, value in variables(unit()["Environment"]).items()
     }
 

@@ -83,7 +83,7 @@ def test_a_name_that_is_no_setting_is_a_warning(wsserver: Command) -> None:
         (["--auth-keys-file", "/nowhere"], "credentials   /nowhere: No such file"),
         (
             ["--tls-cert-file", "/nowhere", "--tls-key-file", "/nowhere"],
-            "endpoint      tls_cert_file: /nowhere and /nowhere are no certificate",
+            "endpoint      tls_cert_file: /nowhere: No such file",
         ),
         (
             ["--default-model", "m"],

@@ -67,6 +67,11 @@ class CalledAuthority:
         """
         check(principal, verb, conversation)
 
+    def stands(self, principal: Principal) -> bool:
+        """Takes nothing back: what is to end says when."""
+        del principal
+        return True
+
     async def run(self) -> None:
         """Has nothing to keep up to date."""
 

@@ -42,6 +42,10 @@ class EitherAuthority:
         """
         check(principal, verb, conversation)
 
+    def stands(self, principal: Principal) -> bool:
+        """Whether neither has taken the credentials back."""
+        return self._first.stands(principal) and self._second.stands(principal)
+
     async def run(self) -> None:
         """Keeps up to date what both know."""
         async with anyio.create_task_group() as tasks:

@@ -9,7 +9,7 @@ import hashlib
 import hmac
 import re
 import stat
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from wsserver.auth.principal import Principal, UnauthorizedError, Verb, check
@@ -29,13 +29,14 @@ class KeyAuthority:
     """Knows principals by their keys; each may do everything in its space.
 
     Attributes:
+        principals: Who, by the digest of their key.
         warnings: What the operator should know about the keys.
     """
 
     def __init__(
         self, principals: dict[bytes, Principal], warnings: tuple[str, ...] = ()
     ) -> None:
-        self._principals = principals
+        self.principals = principals
         self.warnings = warnings
 
     @classmethod
@@ -72,10 +73,12 @@ class KeyAuthority:
                 warnings.append(
                     f"{where}: the key is shorter than {SHORTEST_GOOD_KEY} characters"
                 )
-            principal = Principal(
-                name=matched["name"], space=matched["space"] or matched["name"]
-            )
             digest = _digest(key)
+            principal = Principal(
+                name=matched["name"],
+                space=matched["space"] or matched["name"],
+                credential=digest,
+            )
             if principals.setdefault(digest, principal) != principal:
                 raise KeysError(
                     f"{where}: the key stands for another principal too; give each"
@@ -108,6 +111,17 @@ class KeyAuthority:
             )
         return authority
 
+    def take(self, renewed: "KeyAuthority") -> Mapping[str, int]:
+        """Knows from now on what another knows; returns how many keys that changes."""
+        before = set(self.principals.items())
+        self.principals, self.warnings = renewed.principals, renewed.warnings
+        after = set(self.principals.items())
+        return {
+            "keys": len(after),
+            "added": len(after - before),
+            "gone": len(before - after),
+        }
+
     async def authenticate(self, token: str | None) -> Principal:
         """Returns whose key the token is.
 
@@ -121,7 +135,7 @@ class KeyAuthority:
             raise UnauthorizedError("credentials are required")
         digest = _digest(token)
         found = None
-        for known, principal in self._principals.items():
+        for known, principal in self.principals.items():
             if hmac.compare_digest(known, digest):
                 found = principal
         if found is None:
@@ -135,6 +149,11 @@ class KeyAuthority:
             ForbiddenError: The conversation's key lies in another space.
         """
         check(principal, verb, conversation)
+
+    def stands(self, principal: Principal) -> bool:
+        """Whether the key is there, and still that principal's."""
+        credential = principal.credential
+        return credential is None or self.principals.get(credential) == principal
 
     async def run(self) -> None:
         """Has nothing to keep up to date."""

@@ -20,5 +20,10 @@ class OpenAuthority:
         """Allows everything."""
         del principal, verb, conversation
 
+    def stands(self, principal: Principal) -> bool:
+        """Takes nothing back."""
+        del principal
+        return True
+
     async def run(self) -> None:
         """Has nothing to keep up to date."""

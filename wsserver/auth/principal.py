@@ -29,12 +29,15 @@ class Principal(Struct, frozen=True, kw_only=True):
         verbs: What it may do in its space.
         expires_at: When the credentials end, in seconds since the epoch; None
             for never.
+        credential: What the authority knows the credentials by, where they can be
+            taken back; never what they are. None where they can't.
     """
 
     name: str
     space: str
     verbs: frozenset[Verb] = VERBS
     expires_at: float | None = None
+    credential: bytes | None = None
 
     def key(self, conversation: str) -> str:
         """Returns the key that logs and stores know the conversation by."""
@@ -77,6 +80,13 @@ class Authority(Protocol):
 
         Raises:
             ForbiddenError: It may not.
+        """
+        ...
+
+    def stands(self, principal: Principal) -> bool:
+        """Whether it would still say the same of the credentials it knew.
+
+        That is, whether they were taken back; when they end says `expires_at`.
         """
         ...
 

@@ -59,11 +59,12 @@ class KeyFile:
     """One key for all tokens.
 
     Attributes:
+        keys: The same key, by the algorithms that it serves.
         warnings: What the operator should know about the file.
     """
 
     def __init__(self, keys: Mapping[str, Key], warnings: tuple[str, ...] = ()) -> None:
-        self._keys = keys
+        self.keys = keys
         self.warnings = warnings
 
     @classmethod
@@ -91,10 +92,14 @@ class KeyFile:
             warnings.append(f"{path}: others can read the secret; chmod 600 stops that")
         return cls(keys, tuple(warnings))
 
+    def take(self, renewed: "KeyFile") -> None:
+        """Has from now on the key that another has."""
+        self.keys, self.warnings = renewed.keys, renewed.warnings
+
     async def find(self, key_id: str | None, algorithm: str) -> Key | None:
         """Returns the key, whatever id the token names."""
         del key_id
-        return self._keys.get(algorithm)
+        return self.keys.get(algorithm)
 
     async def run(self) -> None:
         """Has nothing to keep up to date."""

@@ -172,6 +172,11 @@ class Connection:
         """Returns of each open conversation how many numbers were not sent yet."""
         return self._views.lags()
 
+    def check_credentials(self) -> None:
+        """Ends it if its credentials were taken back."""
+        if not self._session.stands:
+            self._end(CloseCode.UNAUTHORIZED, "unauthorized")
+
     async def close(self, code: int, reason: str) -> None:
         """Sends what is due and fits, closes, and returns when it has ended."""
         self._writer.write_rest()

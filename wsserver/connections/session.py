@@ -69,6 +69,11 @@ class Session:
             return None
         return self._principal.expires_at - self._wall()
 
+    @property
+    def stands(self) -> bool:
+        """Whether the credentials were not taken back."""
+        return self._principal is None or self._authority.stands(self._principal)
+
     def check_version(self) -> None:
         """Refuses a client that offered subprotocols without ours.
 

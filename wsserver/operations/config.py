@@ -14,6 +14,7 @@ from wsserver.flags import Load
 from wsserver.log.store import StoreError
 from wsserver.operations.findings import Finding, fail, ok, taken_apart, warn
 from wsserver.operations.store_check import check_file, unusable
+from wsserver.reload import Reload
 from wsserver.server_tools import load_tools
 from wsserver.settings import Settings
 from wsserver.settings_checks import is_loopback
@@ -101,6 +102,7 @@ def _tokens(settings: Settings) -> Iterator[Finding]:
         authority(
             msgspec.structs.replace(settings, auth_keys_file=None, auth_call=None),
             lambda: 0.0,
+            Reload(),
             lambda _, about: warnings.append(about),
         )
     except SettingsError as error:
@@ -122,7 +124,7 @@ def _call(path: str) -> Iterator[Finding]:
 
 def _endpoint(settings: Settings) -> Iterator[Finding]:
     try:
-        assembly.endpoint(settings)
+        assembly.endpoint(settings, Reload())
     except SettingsError as error:
         yield failure("endpoint", error)
         return
@@ -134,7 +136,7 @@ def _endpoint(settings: Settings) -> Iterator[Finding]:
 
 def _metrics(settings: Settings) -> Finding:
     try:
-        rule = assembly.metrics_access(settings).rule
+        rule = assembly.metrics_access(settings, Reload()).rule
     except SettingsError as error:
         return failure("metrics", error)
     match rule:

@@ -1,4 +1,4 @@
-"""Who may read the metrics: rules about a request, before it is answered. Pure.
+"""Who may read the metrics: rules about a request, before it is answered.
 
 Metrics hold nothing that people or models say, but they tell which models there
 are and how much is going on.
@@ -8,7 +8,6 @@ import hmac
 from http import HTTPStatus
 from typing import Literal
 
-from msgspec import Struct
 from websockets.datastructures import Headers
 
 from wsserver.transports.addresses import is_loopback
@@ -19,17 +18,22 @@ Rule = Literal["loopback", "token", "open"]
 _PASSED_ON = ("X-Forwarded-For", "Forwarded", "X-Real-IP", "Via")
 
 
-class MetricsAccess(Struct, frozen=True, kw_only=True):
+class MetricsAccess:
     """The rule of one server.
 
     Attributes:
         rule: `loopback`: programs of this machine, with no proxy between. `token`:
-            whoever sends `token`. `open`: everybody.
-        token: A bearer token, for that rule; never shown.
+            whoever sends the token. `open`: everybody.
     """
 
-    rule: Rule = "loopback"
-    token: str = ""
+    def __init__(self, rule: Rule = "loopback", token: str = "") -> None:
+        """Takes the rule and, for `token`, a bearer token, which is never shown."""
+        self.rule: Rule = rule
+        self._token = token
+
+    def take(self, token: str) -> None:
+        """Wants this token from now on."""
+        self._token = token
 
     def check(self, remote: str | None, headers: Headers) -> None:
         """Returns if the request may be answered.
@@ -46,7 +50,7 @@ class MetricsAccess(Struct, frozen=True, kw_only=True):
                 pass
             case "token":
                 given = bearer(headers) or ""
-                if not hmac.compare_digest(given.encode(), self.token.encode()):
+                if not hmac.compare_digest(given.encode(), self._token.encode()):
                     raise RefusedError(
                         HTTPStatus.UNAUTHORIZED,
                         "Metrics need the bearer token of metrics_token_file.",

@@ -1,0 +1,77 @@
+"""What is read again while the server runs: files that others renew.
+
+A certificate, keys. Each file is for itself: what can't be used leaves what was in
+force before, and one line in the log says which file that is and why.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Generic, TypeVar
+
+import anyio
+import anyio.to_thread
+import structlog
+from msgspec import Struct
+
+from wsserver.settings_error import SettingsError
+
+READ_SECONDS = 5.0
+"""For one file. A disk that hangs, or a pipe that nobody writes to, takes longer."""
+
+log = structlog.get_logger(__name__)
+
+T = TypeVar("T")
+
+
+class Renewable(Struct, Generic[T], frozen=True, kw_only=True):
+    """A file whose content may change.
+
+    Attributes:
+        setting: Which setting names it.
+        file: Its path.
+        read: Reads and checks it, in a worker thread; raises `SettingsError` if it is
+            of no use.
+        take: Puts in force what was read; returns what the log says of it, if there
+            is something to say.
+    """
+
+    setting: str
+    file: str
+    read: Callable[[], T]
+    take: Callable[[T], Mapping[str, object] | None]
+
+
+class Reload:
+    """The files of one server."""
+
+    def __init__(self) -> None:
+        """Begins with none."""
+        self._files: list[Renewable[Any]] = []
+        # Of its own: a thread that hangs must hold up nothing but this.
+        self._threads = anyio.CapacityLimiter(1)
+
+    def add(self, file: Renewable[Any]) -> None:
+        """Reads a file again, too, from now on."""
+        self._files.append(file)
+
+    async def run(self) -> None:
+        """Reads all files once, and takes up what is of use."""
+        for one in self._files:
+            try:
+                with anyio.fail_after(READ_SECONDS):
+                    content = await anyio.to_thread.run_sync(
+                        one.read, abandon_on_cancel=True, limiter=self._threads
+                    )
+            except SettingsError as error:
+                _refused(str(error))
+            except TimeoutError:
+                _refused(
+                    f"{one.setting}: {one.file} can't be read within"
+                    f" {READ_SECONDS:g} s; is the disk there?"
+                )
+            else:
+                told = one.take(content) or {}
+                log.info("reloaded", setting=one.setting, file=one.file, **told)
+
+
+def _refused(about: str) -> None:
+    log.error("reload_refused", about=f"{about}; what was read before stays in force")
