@@ -92,7 +92,7 @@ def test_an_alias_of_a_flag_is_the_flag(wsserver) -> None:
         ),
         (
             ["serve", "--tls-cert-file", "/nowhere", "--tls-key-file", "/nowhere"],
-            "tls_cert_file: /nowhere and /nowhere are no certificate and key",
+            "tls_cert_file: /nowhere: No such file or directory",
         ),
         (
             ["serve", "--store", "sqlite:/proc/nowhere/x.db"],
