@@ -90,3 +90,26 @@ def test_what_is_itself_in_place_is_looked_at_once(itself: dict[str, Any]) -> No
     schema = {"type": "string", **itself}
     assert misfit(schema, "x") is None
     assert misfit(schema, 1) == '$: 1 is not of type "string"'
+
+
+@pytest.mark.parametrize(
+    ("reference", "name"),
+    [
+        ("#/$defs/a", "a"),
+        ("#/$defs/a~1b", "a/b"),
+        ("#/$defs/a~0b", "a~b"),
+        ("#/$defs/a~01b", "a~1b"),
+        ("#/$defs/a%20b", "a b"),
+        ("#/$defs/a/not", "a"),
+        ("#/$defs/a/not/allOf/0", "a"),
+        ("#me", "a"),
+    ],
+)
+def test_a_reference_is_followed_however_it_is_written(
+    reference: str, name: str
+) -> None:
+    large = {"$anchor": "me", "not": {"allOf": [{"allOf": [{}] * (MAX_NODES // 2)}]}}
+    schema = {"$defs": {name: large}, "allOf": [{"$ref": reference}]}
+    assert schema_fault(schema) is None
+    schema["allOf"] *= 2
+    assert "when each `$ref` is written out" in (schema_fault(schema) or "")

@@ -49,6 +49,23 @@ def test_a_result_after_an_interrupt_is_told_so() -> None:
     assert settle(made, 1) == settle(made, 1) == "cancelled"
 
 
+@pytest.mark.parametrize(
+    ("settle_all", "told"),
+    [
+        (lambda made: made.expire(120.0), "The tool did not answer in time."),
+        (
+            lambda made: made.cancel(),
+            "The call was cancelled before it gave a result.",
+        ),
+    ],
+)
+def test_the_model_is_told_why_there_is_no_result(settle_all: Any, told: str) -> None:
+    made = asked(weather(0), weather(1))
+    members = [action.members for action in settle_all(made)]
+    assert [m["call"] for m in members] == [call_id(0), call_id(1)]
+    assert {(m["output"], m["by"]) for m in members} == {(told, "server")}
+
+
 @pytest.mark.parametrize("output", [None, 2**70, -1.5, "x", [1, [2]], {"ä": []}, ""])
 def test_any_json_is_an_output(output: Any) -> None:
     made = asked()

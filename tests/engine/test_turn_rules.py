@@ -84,6 +84,9 @@ def test_a_fragment_names_its_call_and_an_empty_one_is_no_token() -> None:
     [action] = turn.feed([CallFragment(1, 'we"other_', "{")], 3.0)
     assert isinstance(action, AppendText)
     assert action.attrs == b'"call":"call_7.1","name":"we\\"other_",'
+    [action] = turn.feed([CallFragment(2, "", "{")], 4.0)
+    assert isinstance(action, AppendText)
+    assert (action.text, action.attrs) == ("{", b'"call":"call_7.2","name":"",')
 
 
 def test_calls_of_all_rounds_have_ids_of_their_own() -> None:

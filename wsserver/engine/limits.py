@@ -22,5 +22,5 @@ class TurnLimits(Struct, frozen=True, kw_only=True):
     tool_times: ToolTimes = ToolTimes()
     turn_bytes: int = 4 * 2**20
     rounds: int = 16
-    calls: int = 64
+    calls: int = 32
     call_bytes: int = 131_072
