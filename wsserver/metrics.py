@@ -166,7 +166,7 @@ class Metrics:
         self._count(self._of.opens, outcome, reason or "")
 
     def delivered(self, frames: int, numbers: int) -> None:
-        """Counts frames with events, and the numbers they stood for."""
+        """Counts frames of conversations, and the numbers that events stood for."""
         self._frames += frames
         self._numbers += numbers
 

@@ -22,7 +22,9 @@ class Delivered(Collector):
         """Yields the two counters."""
         frames, numbers = self._totals()
         yield CounterMetricFamily(
-            "wsserver_frames_delivered", "Frames with events sent.", value=frames
+            "wsserver_frames_delivered",
+            "Frames with events sent, and each `caught_up`.",
+            value=frames,
         )
         yield CounterMetricFamily(
             "wsserver_events_delivered", "Events they stood for.", value=numbers

@@ -64,6 +64,24 @@ async def test_what_is_counted() -> None:
     assert sum(call[2] for call in counts.calls if call[0] == "delivered") >= 5
 
 
+async def test_what_is_delivered_is_counted_in_frames_and_numbers() -> None:
+    counts = Counts()
+    async with server("one", " two", " three", store=Disk()) as r:
+        async with connected(r) as first:
+            await first.ask("open", conversation="c")
+            await first.ask("send", conversation="c", content="hi")
+            last = (await first.frame("done"))["seq"]
+        async with connected(r, name="conn2", metrics=counts) as client:
+            await client.ask("open", conversation="c", after=1, view="merged")
+            events = await client.frames_through(last)
+            assert await client.frame() == {
+                "type": "caught_up", "conversation": "c", "seq": last
+            }  # fmt: skip
+        delivered = [call[1:] for call in counts.calls if call[0] == "delivered"]
+        assert sum(frames for frames, _ in delivered) == len(events) + 1
+        assert sum(numbers for _, numbers in delivered) == last - 1 > len(events)
+
+
 @pytest.mark.parametrize(("code", "told"), [(None, 1006), (1000, 1000), (1001, 1001)])
 async def test_a_client_that_goes(code: int | None, told: int) -> None:
     counts = Counts()

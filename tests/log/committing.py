@@ -14,7 +14,9 @@ from wsserver.log.conversation_log import ConversationLog
 from wsserver.log.store import Meta, Store
 
 
-def log_of(committer: Committer, store: Store, key: str) -> ConversationLog:
+def log_of(
+    committer: Committer, store: Store, key: str, *, live: bool = False
+) -> ConversationLog:
     """Returns a new log that the committer writes."""
     meta = Meta(epoch="e", head=0, oldest=1, live=False, state=b"")
     return ConversationLog(
@@ -22,7 +24,7 @@ def log_of(committer: Committer, store: Store, key: str) -> ConversationLog:
         meta,
         store,
         committer.mark,
-        lambda: (b"", False),
+        lambda: (b"", live),
         hurry=committer.hurry,
     )
 
@@ -34,6 +36,7 @@ class Rig:
         self.store = store
         self.committer = committer
         self.failures = 0
+        self.live = False  # whether turns run in the logs that are made from now on
         self.written: list[str] = []
         committer.on_failure = self._failed
         committer.on_settled = lambda log: self.written.append(log.key)
@@ -43,7 +46,7 @@ class Rig:
         self.failures += 1
 
     def log(self, key: str = "s/a") -> ConversationLog:
-        return log_of(self.committer, self.store, key)
+        return log_of(self.committer, self.store, key, live=self.live)
 
     async def stored(self, key: str = "s/a") -> int:
         meta = await self.store.meta(key)
@@ -52,19 +55,25 @@ class Rig:
 
 @asynccontextmanager
 async def committing(
-    interval_seconds: float = 0.0, store: FaultyStore | None = None, **members: Any
+    interval_seconds: float = 0.0,
+    store: FaultyStore | None = None,
+    metrics: Any = None,
+    **members: Any,
 ) -> AsyncGenerator[Rig]:
     store = store or FaultyStore(**members)
     committer = Committer(
         store,
         interval_seconds=interval_seconds,
         wall=lambda: 1.0,
-        metrics=NoMetrics(),
+        metrics=metrics or NoMetrics(),
     )
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(committer.run)
-        with anyio.fail_after(1000):
-            yield Rig(store, committer)
+        try:
+            with anyio.fail_after(1000):
+                yield Rig(store, committer)
+        finally:
+            store.gate.set()  # a commit under way is finished before all ends
         tasks.cancel_scope.cancel()
 
 

@@ -23,5 +23,5 @@ class ConnectionMetrics(Protocol):
         ...
 
     def delivered(self, frames: int, numbers: int) -> None:
-        """Counts frames with events, and the numbers they stood for."""
+        """Counts frames of conversations, and the numbers that events stood for."""
         ...
