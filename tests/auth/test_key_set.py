@@ -132,12 +132,21 @@ async def test_while_nothing_comes_nobody_is_let_in_and_then_everybody() -> None
             assert await keys.find("a", "ES256") is None
             await anyio.sleep(10 * RETRY_SECONDS)
             issuer.publish("a")
-            await anyio.sleep(RETRY_SECONDS)
+            await anyio.sleep(RETRY_SECONDS + 1)
             assert await keys.find("a", "ES256") is not None
+            asked = len(issuer.times)
+            issuer.document = FetchError("down")
+            await anyio.sleep(REFRESH_SECONDS - 2 * RETRY_SECONDS)
+            assert len(issuer.times) == asked, "all is well"
+            await anyio.sleep(4 * RETRY_SECONDS)
     assert [(line["event"], line["log_level"]) for line in lines] == [
         ("signing_keys_unavailable", "warning"),
         ("signing_keys_available", "info"),
+        ("signing_keys_unavailable", "warning"),
     ], "one line for an outage, one for its end"
+    assert [line.get("about") or line.get("keys") for line in lines] == [
+        "no answer: ConnectionError", 1, "down",
+    ]  # fmt: skip
 
 
 async def test_it_tries_again_by_itself() -> None:

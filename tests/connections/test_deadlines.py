@@ -108,6 +108,16 @@ def test_a_stall_is_seen_in_time_and_not_before() -> None:
     assert 131.0 <= now <= 131.0 + 30 / 4
 
 
+def test_while_something_is_due_a_stall_is_seen_soon() -> None:
+    def at(now: float) -> Pulse:
+        drained = int(10 * min(now, 101.0))
+        return pulse(received_bytes=int(now), drained_bytes=drained, due=True)
+
+    now, due = play(greeted(), at, 600)[-1]
+    assert due.close is CloseCode.SLOW
+    assert 131.0 <= now <= 131.0 + 30 / 16
+
+
 def test_a_trickle_is_not_slow() -> None:
     log = play(
         greeted(),

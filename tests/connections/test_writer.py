@@ -335,3 +335,28 @@ async def _ended(cuts: list[int], texts: list[tuple[int, str]], old: bool) -> No
         assert [f["type"] for f in frames if f.get("conversation") == f"c{n}"].count(
             "caught_up"
         ) == 1
+
+
+async def test_it_waits_for_room_once_however_often_it_is_woken() -> None:
+    journal = await Journal(Disk()).told("a")
+    async with desk() as d:
+        waits = 0
+        writable = d.wire.writable
+
+        async def counted() -> None:
+            nonlocal waits
+            waits += 1
+            await writable()
+
+        d.wire.writable = counted  # type: ignore[method-assign]
+        d.fill()
+        await settle()
+        for _ in range(5):
+            await journal.told("b")
+            d.view(journal)
+            d.writer.push(b'{"type":"pong"}')
+            await settle()
+        assert waits == 1
+        d.wire.flow()
+        await settle()
+        assert [frame["type"] for frame in d.got()].count("pong") == 5

@@ -100,6 +100,12 @@ async def test_a_flush_is_soon() -> None:
         await r.committer.flush()
         assert anyio.current_time() - began < 0.01
         assert log.stored == 2
+        await anyio.sleep(HURRY_SECONDS)
+        say(log, "three")
+        await anyio.sleep(0.01)
+        say(log, "four")
+        await anyio.sleep(0.28)
+        assert log.stored == 3, "nobody waits any more"
 
 
 @pytest.mark.parametrize("takes", [0.0, 0.05])

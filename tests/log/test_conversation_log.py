@@ -286,6 +286,7 @@ async def test_a_log_made_of_another_keeps_its_numbers() -> None:
     copied = source.log.tail(300)
     m = Made(FaultyStore())
     m.log.adopt(copied)
+    assert m.log.remembers(300)
     m.log.keep_from(690)
     assert (m.log.oldest, m.log.head) == (300, 700)
     m.say(1)
@@ -299,6 +300,9 @@ async def test_a_log_made_of_another_keeps_its_numbers() -> None:
     assert sorted(numbers(await read_whole(m.log, max_bytes=1))) == list(
         range(300, 703)
     )
+    part = await read_whole(m.log, 500)
+    assert max(numbers(part)) == 702
+    assert 490 < part[0].first <= 500 <= part[0].seq, "entries stay whole"
     empty = Made(FaultyStore())
     empty.log.adopt([])
     assert (empty.log.oldest, empty.log.head) == (1, 0)

@@ -8,6 +8,7 @@ from typing import Any
 
 import anyio
 import pytest
+from structlog.testing import capture_logs
 
 from tests.stores.samples import ALL, KEY, NOW, OTHER, appending, tokens
 from tests.stores.sqlite_rig import crash, open_file, opened, query
@@ -147,8 +148,11 @@ async def test_a_crash_before_the_machine_was_started_again_renews_epochs(
 ) -> None:
     await crash(await used(path, boot="boot-1"))
 
-    renewed = await epochs(path, "boot-2")
+    with capture_logs() as lines:
+        renewed = await epochs(path, "boot-2")
 
+    lost = {"event": "store_may_have_lost_commits", "path": str(path)}
+    assert lines == [{**lost, "log_level": "warning"}]
     assert "e1" not in renewed
     assert len(set(renewed)) == 2
     async with opened(path, boot="boot-3") as store:

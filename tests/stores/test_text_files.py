@@ -1,5 +1,7 @@
 """The files of text: what is in them after whatever happened to the process."""
 
+import errno
+import os
 import stat
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -10,6 +12,7 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from structlog.testing import capture_logs
 
 from tests.stores.samples import tokens
 from wsserver.log.entry import Entry, text_entry
@@ -100,6 +103,40 @@ def test_what_is_cleared_is_overwritten() -> None:
         files.clear()
         for file in path.parent.iterdir():
             assert not file.read_bytes().strip(b"\0")
+
+
+def test_a_medium_that_does_not_answer_is_told_and_clears_nothing_less(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def broken(_: int) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "s.db"
+        with closing(TextFiles(path, power=True)) as files, capture_logs() as lines:
+            fill(files)
+            files.retire()
+            monkeypatch.setattr(os, "fdatasync", broken)
+            files.clear()
+            assert (read_text_files(path).texts, files.retired) == ({}, False)
+    assert lines == [
+        {
+            "event": "store_text_not_cleared",
+            "log_level": "warning",
+            "error": "[Errno 5] Input/output error",
+        }
+    ]
+
+
+@pytest.mark.parametrize("sync", [False, True])
+def test_a_record_may_take_the_last_byte_and_no_more(sync: bool) -> None:
+    for beyond in (0, 1):
+        with opened() as (_, files):
+            append = files.append_and_sync if sync else files.append
+            assert append(b"x")
+            fits = append(b"x" * (text_files.FILE_BYTES - 1 + beyond))
+            assert fits == (not beyond)
+            assert files.size == (text_files.FILE_BYTES if fits else 1)
 
 
 @given(data=st.data())

@@ -1,0 +1,54 @@
+"""What operators read of connections in the log."""
+
+from typing import Any
+
+import anyio
+from structlog.testing import capture_logs
+
+from tests.connections.journal import Disk, Journal, desk, settle, text
+from tests.connections.wire import Tokens, connected
+from tests.fakes.rig import rig
+from tests.fakes.scripted import ScriptedProvider, says
+
+
+def server(**members: Any) -> Any:
+    return rig(ScriptedProvider(says("Hello")), **members)
+
+
+async def test_who_is_not_let_in_and_why() -> None:
+    with capture_logs() as lines:
+        async with (
+            server() as r,
+            connected(r, authority=Tokens(), hello=False) as client,
+        ):
+            client.say("hello", protocol=1, token="SECRET123")  # noqa: S106
+            assert (await client.ended())[0] == 4401
+    assert [line for line in lines if line["event"] == "unauthorized"] == [
+        {"event": "unauthorized", "log_level": "info", "about": "not known"}
+    ]
+    assert "SECRET" not in str(lines)
+
+
+async def test_a_cursor_that_is_ahead() -> None:
+    with capture_logs() as lines:
+        async with server() as r, connected(r) as client:
+            await client.ask("open", conversation="c")
+            reply = await client.ask("open", conversation="c", after=7)
+            assert reply["reason"] == "seq_ahead"
+    assert [line for line in lines if line["event"] == "cursor_ahead"] == [
+        {"event": "cursor_ahead", "log_level": "warning", "key": "local/c", "head": 0}
+    ]
+
+
+async def test_history_that_can_not_be_read_is_told_once_for_each_outage() -> None:
+    journal = await (await Journal(Disk()).told("a", "b")).forgotten()
+    with capture_logs() as lines:
+        async with desk() as d:
+            journal.disk.faults = 5
+            d.view(journal)
+            await anyio.sleep(10.0)
+            await settle()
+            assert text(d.got()) == "ab"
+    assert lines == [
+        {"event": "history_unavailable", "log_level": "warning", "error": "no"}
+    ]
