@@ -4,6 +4,7 @@ It reads an assignment as a line of JSON and answers with a `Ready`; the next li
 starts it, one more stops it. Each second it writes a `Tick`, at the end its `Counts`.
 """
 
+import os
 import signal
 import sys
 
@@ -34,8 +35,12 @@ Message = Ready | Tick | Result
 
 
 def _say(message: Message) -> None:
-    sys.stdout.buffer.write(msgspec.json.encode(message) + b"\n")
-    sys.stdout.buffer.flush()
+    """Tells the fleet; where that is gone, nobody."""
+    try:
+        sys.stdout.buffer.write(msgspec.json.encode(message) + b"\n")
+        sys.stdout.buffer.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 async def _main() -> None:
@@ -49,7 +54,7 @@ async def _main() -> None:
         async for _ in orders:
             worker.stop()
         # The fleet is gone: nobody will read the result.
-        worker.stop()
+        tasks.cancel_scope.cancel()
 
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(obey)
@@ -59,6 +64,8 @@ async def _main() -> None:
 
 
 if __name__ == "__main__":
-    # The terminal's Ctrl-C goes to the fleet, which says what to do.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # The terminal's Ctrl-C goes to the fleet, which says what to do. So does a SIGTERM
+    # that was meant for all of its group.
+    for ignored in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(ignored, signal.SIG_IGN)
     anyio.run(_main)

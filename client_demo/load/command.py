@@ -63,12 +63,14 @@ async def run(plan: Plan, options: Options) -> int:
     except (NotConnectedError, FleetError) as error:
         print(f"no load: {error}", file=sys.stderr)  # noqa: T201
         return 1
-    show(made, console)
     try:
+        # Ahead of the summary, as the terminal may be gone by now.
         await anyio.to_thread.run_sync(_write, made, options)
     except OSError as error:
+        show(made, console)
         print(f"the report could not be written: {error}", file=sys.stderr)  # noqa: T201
         return 1
+    show(made, console)
     return made.exit_code
 
 
@@ -98,7 +100,7 @@ async def _run(plan: Plan, options: Options, console: Console) -> Report:
                 progress.tick,
             )
             began = anyio.current_time()
-            async with _stopped_by_ctrl_c(fleet) as stopped:
+            async with _stopped_by_signals(fleet) as stopped:
                 counts = await fleet.work()
             seconds = anyio.current_time() - began
         finished.append(Finished(counts=counts, seconds=seconds))
@@ -116,12 +118,12 @@ async def _run(plan: Plan, options: Options, console: Console) -> Report:
 
 
 @asynccontextmanager
-async def _stopped_by_ctrl_c(fleet: Fleet) -> AsyncGenerator[anyio.Event]:
-    """The first Ctrl-C lets users finish, the second one ends it."""
+async def _stopped_by_signals(fleet: Fleet) -> AsyncGenerator[anyio.Event]:
+    """The first Ctrl-C or SIGTERM lets users finish, the second one ends it."""
     stopped = anyio.Event()
 
     async def listen() -> None:
-        with anyio.open_signal_receiver(signal.SIGINT) as signals:
+        with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
             async for _ in signals:
                 stopped.set()
                 fleet.stop()

@@ -1,6 +1,7 @@
 """Whole runs against the real server: in front of a bad network, and spoilt on purpose."""
 
 import signal
+import sys
 from collections.abc import AsyncGenerator, Callable
 from pathlib import Path
 from typing import Any
@@ -8,11 +9,17 @@ from typing import Any
 import anyio
 import msgspec
 import pytest
+from anyio.streams.buffered import BufferedByteReceiveStream
 
 from client_demo.load.command import Options, run
 from client_demo.load.connection import Site
+from client_demo.load.fleet import CHILD
+from client_demo.load.recording import Origin
 from client_demo.load.report import Report
 from client_demo.load.scenario import Plan, PromptSet, Scenario
+from client_demo.load.user import Run
+from client_demo.load.worker import Assignment
+from protocol.content import ServerInfo
 from tests.client_demo.load.frame_proxy import spoilt
 from tests.fakes.proxy import Fault, proxy
 from tests.fakes.server import ServerProcess
@@ -284,12 +291,14 @@ async def test_a_message_that_waits_is_taken_back(
     assert report.overall.counted["statuses"] == statuses
 
 
-@pytest.mark.parametrize("processes", [1, 2])
-async def test_ctrl_c_lets_users_finish_and_reports(
-    server: ServerProcess, tmp_path: Path, processes: int
+@pytest.mark.parametrize(
+    ("processes", "stop"), [(1, signal.SIGINT), (2, signal.SIGINT), (1, signal.SIGTERM)]
+)
+async def test_who_is_told_to_stop_lets_users_finish_and_reports(
+    server: ServerProcess, tmp_path: Path, processes: int, stop: signal.Signals
 ) -> None:
     def interrupt(frame: bytes) -> list[bytes]:
-        signal.raise_signal(signal.SIGINT)
+        signal.raise_signal(stop)
         return [frame]
 
     stages = [{"seconds": 0, "users": 2}, {"seconds": 600, "users": 2}]
@@ -317,6 +326,34 @@ async def test_who_does_not_finish_in_time_is_counted(
     )
     assert 1 <= report.overall.figures["unfinished"] <= 2
     assert "scripts were still running at the end" in report.notes[-1]
+
+
+async def test_a_process_whose_fleet_is_gone_ends_without_a_word(
+    server: ServerProcess,
+) -> None:
+    stages = [{"seconds": 0, "users": 1}, {"seconds": 600, "users": 1}]
+    endless = Run(
+        plan=plan({"steps": [*CHAT[:2], {"do": "wait_for", "seconds": 600}]}, stages=stages, runs=None),
+        site=Site(url=server.url),
+        name="orphan",
+        origin=Origin(server=ServerInfo(name="s", version="1"), started_at=""),
+    )  # fmt: skip
+    child = await anyio.open_process([sys.executable, *CHILD])
+    async with child:
+        assert child.stdin is not None
+        assert child.stdout is not None
+        assert child.stderr is not None
+        line = msgspec.json.encode(Assignment(run=endless))
+        await child.stdin.send(line + b"\ngo\n")
+        said = BufferedByteReceiveStream(child.stdout)
+        for kind in (b"Ready", b"Tick"):
+            assert kind in await said.receive_until(b"\n", 2**20)
+        await child.stdout.aclose()
+        await child.stdin.aclose()
+        with anyio.fail_after(10):
+            assert await child.wait() == 0
+        with pytest.raises(anyio.EndOfStream):
+            await child.stderr.receive()
 
 
 async def test_a_process_that_dies_is_told(
