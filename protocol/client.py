@@ -325,19 +325,17 @@ class ClientProtocol(Commands):
             case Pong():
                 pass
             case _:
-                self._notice(frame, now)
+                self._notice(frame)
 
     def _notice(
-        self,
-        frame: CaughtUp | Goaway | ErrorFrame | Waiting | AuthExpiring,
-        now: float,
+        self, frame: CaughtUp | Goaway | ErrorFrame | Waiting | AuthExpiring
     ) -> None:
         match frame:
             case CaughtUp():
                 if not self._subscriptions.caught_up(frame):
                     return
             case Goaway():
-                self._link.going_away(now, frame.reconnect_after_ms / 1000)
+                self._link.going_away(frame.reconnect_after_ms / 1000)
             case ErrorFrame(gone=str() as conversation):
                 self._subscriptions.gone(conversation, frame)
                 return

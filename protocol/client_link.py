@@ -45,7 +45,7 @@ class Link:
         self._welcome_timeout_seconds = welcome_timeout_seconds
         self._heartbeat_seconds = 0.0
         self._online_since: float | None = None
-        self._not_before = 0.0
+        self._floor_seconds = 0.0
         self._retry_at: float | None = None
         self._dead_at: float | None = None
         self._ping_at: float | None = None
@@ -53,7 +53,7 @@ class Link:
     def connected(self, now: float) -> None:
         """The transport is open; a welcome is awaited."""
         self._move("connected")
-        self._not_before = 0.0
+        self._floor_seconds = 0.0
         self._dead_at = now + self._welcome_timeout_seconds
 
     def welcomed(self, now: float, heartbeat_seconds: float) -> None:
@@ -69,9 +69,9 @@ class Link:
         if self.phase == "online" and self._ping_at is not None:
             self._dead_at = now + _SILENT_HEARTBEATS * self._heartbeat_seconds
 
-    def going_away(self, now: float, reconnect_after_seconds: float) -> None:
-        """The server asks for this wait before the next attempt."""
-        self._not_before = now + reconnect_after_seconds
+    def going_away(self, reconnect_after_seconds: float) -> None:
+        """The server asks for this wait between the close and the next attempt."""
+        self._floor_seconds = reconnect_after_seconds
 
     def condemn(self) -> None:
         """The driver was told to drop the connection: no deadline runs on."""
@@ -95,7 +95,7 @@ class Link:
             self._online_since = None
         if verdict == "stop":
             return None
-        floor_seconds = max(0.0, self._not_before - now)
+        floor_seconds, self._floor_seconds = self._floor_seconds, 0.0
         delay_seconds = self._backoff.delay_seconds(floor_seconds)
         if (
             verdict == "reconnect_now"

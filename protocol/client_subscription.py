@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from protocol.client_events import Cursor, ResetReason
 from protocol.commands import Open
 from protocol.control import Reply
-from protocol.events import LogEvent, first_seq
+from protocol.events import LogEvent, SkipEvent, first_seq
 
 Placing = Literal["fits", "old", "gap"]
 
@@ -115,7 +115,9 @@ class Subscription:
         seq = event.seq
         if seq <= self._last:
             return "old"
-        if first_seq(event) != self._last + 1:
+        first, next_seq = first_seq(event), self._last + 1
+        # Of a skip that is known in part the rest is simply taken.
+        if first > next_seq or (first < next_seq and not isinstance(event, SkipEvent)):
             return "gap"
         self._last = seq
         self.misses = 0

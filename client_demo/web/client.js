@@ -118,12 +118,12 @@ export class ChatClient {
     this.#engine.link.stop();
   }
 
-  /** Cuts the socket as a bad network would, for at least so many milliseconds. */
+  /** Cuts the socket as a bad network would; no attempt is made for at least so many milliseconds, whoever wakes it. */
   drop(offlineMs = 0) {
     this.#engine.link.drop(offlineMs);
   }
 
-  /** Call when the page becomes visible or the network is back. */
+  /** Call when the page becomes visible or the network is back: a wait ends, unless `drop` or the server's `goaway` asked for it. */
   wake() {
     this.#engine.link.wake();
   }

@@ -52,7 +52,13 @@ export class Link {
   #asked = null;
   #heartbeatMs = 0;
   #onlineSince = null;
+  /** The least wait after the close. */
   #floorMs = 0;
+  /** No attempt is made before: what the least wait became once the socket was gone. */
+  #notBefore = 0;
+  #retryAt = 0;
+  /** Of the last close. */
+  #code = null;
   #openTimeoutMs;
 
   /**
@@ -111,14 +117,21 @@ export class Link {
 
   /** Gives the socket up as a bad network would, to come back no sooner than told. */
   drop(offlineMs = 0) {
-    this.#floorMs = Math.max(this.#floorMs, offlineMs);
-    if (this.state === "connecting" || this.state === "online") this.#lost(null);
+    if (this.state === "waiting") {
+      this.#notBefore = Math.max(this.#notBefore, this.#clock.now() + offlineMs);
+      if (this.#retryAt < this.#notBefore) this.#wait(this.#notBefore, this.#code);
+    } else if (this.state !== "stopped") {
+      this.#floorMs = Math.max(this.#floorMs, offlineMs);
+      this.#lost(null);
+    }
   }
 
-  /** The page is visible again, or the network is back. */
+  /** The page is visible again, or the network is back: of a wait only the least is kept. */
   wake() {
-    if (this.state === "waiting") this.#dial();
-    else if (this.state === "online") this.#demandAnswer();
+    if (this.state === "online") this.#demandAnswer();
+    else if (this.state !== "waiting") return;
+    else if (this.#clock.now() < this.#notBefore) this.#wait(this.#notBefore, this.#code);
+    else this.#dial();
   }
 
   /** Who is told may stop the client, or start it: what follows has to look again. */
@@ -195,10 +208,17 @@ export class Link {
       this.#become("stopped", { code, retryAt: null });
       return;
     }
+    this.#notBefore = now + this.#floorMs;
     let delayMs = this.#backoff.delayMs(this.#floorMs);
     if (verdict === "reconnect_now" && !this.#floorMs && this.#backoff.attempts === 1) delayMs = 0;
-    this.#timers.set("retry", delayMs, () => this.#dial());
-    this.#become("waiting", { code, retryAt: now + delayMs });
+    this.#wait(now + delayMs, code);
+  }
+
+  #wait(until, code) {
+    this.#retryAt = until;
+    this.#code = code;
+    this.#timers.set("retry", until - this.#clock.now(), () => this.#dial());
+    this.#become("waiting", { code, retryAt: until });
   }
 
   /** Looks for silence; in a hidden page it says nothing of the server. */

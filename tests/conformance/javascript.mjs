@@ -88,6 +88,7 @@ function turn(turn) {
     status: turn.done?.status ?? null,
     reason: turn.done?.reason ?? null,
     code: turn.error?.code ?? null,
+    proven: turn.proven,
     calls: Object.fromEntries(calls.map(({ call, result }) => [call, result?.status ?? "open"])),
   };
 }

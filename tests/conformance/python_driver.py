@@ -199,5 +199,6 @@ def _turn(turn: TurnView) -> Json:
         "status": turn.status,
         "reason": turn.reason,
         "code": turn.error.code if turn.error else None,
+        "proven": turn.proven,
         "calls": {call.call: call.status for call in turn.calls.values()},
     }

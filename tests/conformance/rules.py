@@ -5,8 +5,11 @@ from typing import Any
 import orjson
 
 from protocol.codec import decode_command, decode_server_frame
+from protocol.content import Limits
 from protocol.control import Welcome
+from protocol.events import CutEvent, DoneEvent
 from protocol.frame_error import FrameError
+from protocol.text import proof
 from wsserver.connections.rate import TokenBucket
 
 Json = dict[str, Any]
@@ -22,6 +25,7 @@ class Rules:
         self._up = False
         self._told_to: dict[str, Json] = {}
         self._cursors: dict[str, Json] = {}
+        self._proofs: dict[str, dict[int, CutEvent | DoneEvent]] = {}
         self._room: TokenBucket | None = None
         self._now = 0.0
 
@@ -54,10 +58,17 @@ class Rules:
             frame = decode_server_frame(text)
         except FrameError:
             return
-        if not isinstance(frame, Welcome):
-            return
-        self._welcomed = True
-        limits = frame.limits
+        match frame:
+            case Welcome():
+                self._welcomed = True
+                self._limit(frame.limits)
+            case CutEvent() | DoneEvent():
+                proofs = self._proofs.setdefault(frame.conversation, {})
+                proofs[frame.turn] = frame
+            case _:
+                pass
+
+    def _limit(self, limits: Limits) -> None:
         per_second, burst = limits.frames_per_second, limits.frames_burst
         if per_second and burst:
             self._room = TokenBucket(per_second=per_second, burst=burst, now=self._now)
@@ -74,9 +85,18 @@ class Rules:
         is_hello = frame["type"] == "hello"
         assert is_hello != self._welcomed, f"hello comes first, and once: {frame}"
         match frame["type"]:
-            case "open" if frame.get("after") is not None:
+            case "open" if frame.get("epoch") is not None:
                 cursor = state["conversations"].get(frame["conversation"], {})
-                assert frame["after"] == cursor.get("last"), f"not the cursor: {frame}"
+                assert frame.get("after") == cursor.get("last"), (
+                    f"not the cursor: {frame}"
+                )
+            case "open":
+                # Without an epoch it asks for all; with `after` only of what is there.
+                assert frame.get("after") in {None, 0}, f"a cursor of no epoch: {frame}"
+            case "interrupt" | "send" if frame.get("seen_seq") is not None:
+                cursor = state["conversations"].get(frame["conversation"], {})
+                seen = frame["seen_seq"]
+                assert seen <= cursor.get("last", 0), f"was not had: {frame}"
             case "ack":
                 cursor = state["conversations"][frame["conversation"]]
                 assert frame["seq"] <= cursor["last"], f"was not had: {frame}"
@@ -89,7 +109,19 @@ class Rules:
     def _moved(self, state: Json) -> None:
         for name, cursor in state["conversations"].items():
             before = self._cursors.get(name, cursor)
+            if cursor["epoch"] != before["epoch"]:
+                self._proofs.pop(name, None)
+            for turn in cursor["turns"]:
+                self._proven(turn, self._proofs.get(name, {}).get(turn["turn"]))
             went_back = cursor["last"] < before["last"]
             if cursor["epoch"] == before["epoch"] and went_back:
                 assert not cursor["turns"], f"the cursor went back: {before}, {cursor}"
             self._cursors[name] = cursor
+
+    def _proven(self, turn: Json, said: CutEvent | DoneEvent | None) -> None:
+        """A text is proven if it has the length and the checksum that were said last."""
+        proven = turn["proven"]
+        if proven is None:
+            return
+        assert said is not None, f"nothing was said that proves it: {turn}"
+        assert proven == (proof(turn["text"]) == said.text), f"proven: {turn}"

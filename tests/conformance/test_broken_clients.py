@@ -16,7 +16,7 @@ from protocol.client_pace import Pace
 from protocol.client_subscription import Subscription
 from protocol.client_subscriptions import Subscriptions
 from protocol.client_tools import ToolLedger
-from protocol.events import LogEvent
+from protocol.events import LogEvent, first_seq
 from protocol.fold import ConversationView, GapError
 from protocol.view import TurnView
 from tests.conformance.javascript_faults import JAVASCRIPT
@@ -60,6 +60,17 @@ def moves_back(self: Subscription, event: LogEvent) -> str:
     fits = event.seq != self._last
     self._last = event.seq
     return "fits" if fits else "old"
+
+
+def whole_only(self: Subscription, event: LogEvent) -> str:
+    if first_seq(event) != self._last + 1:
+        return "old" if event.seq <= self._last else "gap"
+    self._last = event.seq
+    return "fits"
+
+
+def proves_all(self: TurnView, _: Any) -> None:
+    self.proven = True
 
 
 def opens_anew(self: Subscription, wire_id: str) -> Any:
@@ -110,6 +121,9 @@ PYTHON: dict[str, tuple[str, type, str, Any]] = {
         "too_fast",
         lambda self, command_id, *_: self.settle(command_id),
     ),
+    "takes no part of a skip": ("cursor", Subscription, "place", whole_only),
+    "takes any text for the server's": ("turns", TurnView, "_prove", proves_all),
+    "never proves a text": ("turns", TurnView, "_prove", lambda *_: None),
     "does not cut": ("turns", TurnView, "apply", lambda *_: None),
     "shows nothing": ("cursor", ConversationView, "apply", lambda *_: True),
     "runs a tool twice": ("tools", ToolLedger, "ask", lambda *_: True),

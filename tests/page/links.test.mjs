@@ -129,6 +129,58 @@ test("drop cuts the socket and comes back after the time it was told", () => {
   assert.equal(network.sockets.length, 2);
 });
 
+test("a wait that was asked for is not cut short by who wakes the client", () => {
+  const { client, clock, network } = opened();
+  client.drop(5_000);
+  client.wake();
+  assert.equal(network.sockets.length, 1);
+  assert.equal(client.status.retryAt, clock.now() + 5_000, "of the wait only the jitter is gone");
+  clock.pass(4_999);
+  assert.equal(network.sockets.length, 1);
+  clock.pass(1);
+  assert.equal(network.sockets.length, 2);
+});
+
+test("a server that goes away is not dialled before its time by who wakes the client", () => {
+  const { client, clock, network, socket } = opened();
+  socket.deliver({ type: "goaway", reconnect_after_ms: 3_000 });
+  clock.pass(1_000);
+  socket.cut(4601);
+  client.wake();
+  assert.deepEqual([client.status.code, client.status.retryAt], [4601, clock.now() + 3_000]);
+  clock.pass(2_999);
+  assert.equal(network.sockets.length, 1);
+  clock.pass(1);
+  assert.equal(network.sockets.length, 2);
+});
+
+test("who wakes a client that waits for nothing but its turn dials at once", () => {
+  const { client, network, socket } = opened();
+  socket.cut();
+  client.wake();
+  assert.equal(network.sockets.length, 2);
+});
+
+test("a drop while the client waits makes the wait longer, never shorter", () => {
+  const { client, clock, network, socket } = opened();
+  socket.cut();
+  client.drop(10_000);
+  client.drop(10);
+  clock.pass(9_999);
+  assert.equal(network.sockets.length, 1);
+  clock.pass(1);
+  assert.equal(network.sockets.length, 2);
+});
+
+test("an attempt that fails does not end the time that a drop was to last", () => {
+  const { client, clock, network } = opened();
+  client.drop(500);
+  clock.pass(1_500);
+  network.socket.cut();
+  client.wake();
+  assert.equal(network.sockets.length, 3);
+});
+
 test("frames of a socket that was given up are void", () => {
   const { client, socket, conversation } = opened();
   client.drop();

@@ -108,7 +108,7 @@ def test_goaway_sets_a_floor_under_the_jitter(online: Wire, code: int | None) ->
     assert online.client.phase == "online", "what runs may finish"
     online.now += 1
     online.client.disconnected(code, online.now)
-    assert online.only(Disconnected).retry_in_seconds == 2.0 + 1.0
+    assert online.only(Disconnected).retry_in_seconds == 3.0 + 1.0
     online.connect()
     online.client.disconnected(None, online.now)
     assert online.events()[-1] == Disconnected(code=None, retry_in_seconds=2.0)
