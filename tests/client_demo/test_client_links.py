@@ -156,7 +156,7 @@ async def test_goaway_is_a_floor(server: Double) -> None:
         await server.peer.close(1012)
         await server.connection(2)
     first, second = server.connected_at
-    assert 7 <= second - first <= 9.1
+    assert 8 <= second - first <= 10.1, "it begins with the close"
 
 
 async def test_clients_of_one_server_do_not_come_back_together(server: Double) -> None:
