@@ -74,6 +74,7 @@ async def test_a_comment_may_stand_behind_a_key_that_holds_its_own_signs() -> No
         ("/alice:hush-hush", "expected principal:key"),
         ("alice:hush hush", "visible ASCII"),
         ("alice:hüsh-hush", "visible ASCII"),
+        ("alice:hush\x07hush", "visible ASCII"),
         ("bob:one-and-the-same-key", "another principal"),
     ],
 )

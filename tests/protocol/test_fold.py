@@ -225,10 +225,43 @@ def test_what_began_inside_a_frame_is_not_mistaken_for_what_came_after_it() -> N
     assert view.turns[2].text == "abb"
 
 
-def test_of_skipped_numbers_that_are_known_in_part_the_rest_is_taken() -> None:
+@pytest.mark.parametrize("first", [1, 2, 3, 4])
+def test_of_skipped_numbers_that_are_known_in_part_the_rest_is_taken(
+    first: int,
+) -> None:
     view = fold(one_turn("a").events)
-    assert view.apply(SkipEvent(conversation="c", first=2, seq=7))
+    assert view.last == 3
+    assert view.apply(SkipEvent(conversation="c", first=first, seq=7))
     assert view.last == 7
+
+
+def test_a_copy_is_not_called_wrong_for_what_was_skipped() -> None:
+    log = one_turn("Hello", " you")
+    log.done()
+    *before, word, end = log.events
+    skipped = SkipEvent(conversation="c", seq=word.seq)
+    assert fold([*before, skipped, end]).turns[2].proven is None, "a `cut` may follow"
+    wrong = replace(before[-1], text="hello you")
+    assert fold([*before[:-1], wrong, skipped, end]).turns[2].proven is False
+    apart = [replace(event, seq=event.seq + 1) for event in (word, end)]
+    late = [*before, SkipEvent(conversation="c", seq=word.seq), *apart]
+    assert fold(late).turns[2].proven is True, "nothing of the text was skipped"
+
+
+def test_the_parts_of_an_answer_are_its_text_with_the_calls_between() -> None:
+    log = one_turn("Let me see. ")
+    log.call("a")
+    log.call("b")
+    log.say("Done.")
+    turn = fold(log.events).turns[2]
+    a, b = turn.calls.values()
+    assert list(turn.parts()) == ["Let me see. ", a, b, "Done."]
+    only = one_turn()
+    only.call("a")
+    turn = fold(only.events).turns[2]
+    assert list(turn.parts()) == list(turn.calls.values())
+    assert list(fold(one_turn("a").events).turns[2].parts()) == ["a"]
+    assert list(fold(one_turn().events).turns[2].parts()) == []
 
 
 def test_a_view_is_of_one_conversation() -> None:
