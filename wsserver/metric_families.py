@@ -137,8 +137,9 @@ class Families:
         self.turned_away = self._counter(
             "connections_turned_away",
             "Connections answered with 503 or 429 for want of room: `full`"
-            " (`max_connections`), `crowd` (more at once than can be listened to),"
-            " `address` (`max_address_connections`), `draining`.",
+            " (`max_connections`), `crowd` (more at once than can be listened to; with"
+            " TLS dropped), `address` (`max_address_connections`), `draining`. And those"
+            " whose TLS handshake took too long: `handshake`.",
             "reason",
         )
         self.frame_errors = self._counter(

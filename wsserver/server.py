@@ -9,6 +9,7 @@ from pathlib import Path
 import anyio
 import anyio.to_thread
 import structlog
+from anyio.abc import TaskGroup
 from msgspec import Struct
 
 from wsserver import assembly, credentials, open_files
@@ -79,6 +80,7 @@ class Server:
         inspection: Inspection,
         alarms: Alarms,
         reload: Reload,
+        tasks: TaskGroup,
         warm_up: Callable[[], Awaitable[None]],
     ) -> None:
         """Takes the rooms it is made of.
@@ -94,6 +96,7 @@ class Server:
             inspection: Who looks at what connections carry, if anyone.
             alarms: Tells when something is due.
             reload: Has the files with keys.
+            tasks: Runs what ends with the server.
             warm_up: Loads what the first turn would have to wait for.
         """
         self.warm_up = warm_up
@@ -127,6 +130,7 @@ class Server:
             handlers={CHAT_PATH: self._serve, **inspection.handlers},
             stricter=inspection.stricter,
             refusing=lambda: "draining" if self.draining else None,
+            tasks=tasks,
             turned_away=metrics.turned_away,
         )
 
@@ -308,6 +312,7 @@ async def serving(
             inspection=inspection,
             alarms=alarms,
             reload=reload,
+            tasks=tasks,
             warm_up=upstreams.warm_up,
         )
         tasks.start_soon(committer.run)

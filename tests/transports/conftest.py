@@ -2,12 +2,14 @@
 
 import asyncio
 import socket
+import ssl
 import struct
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from typing import Any
 
 import anyio
+import anyio.abc
 import pytest
 from websockets.asyncio.client import ClientConnection, connect
 
@@ -75,7 +77,9 @@ class Served:
 class Rig:
     """A listener and its knobs."""
 
+    tasks: anyio.abc.TaskGroup
     admission: Admission = ADMISSION
+    tls: ssl.SSLContext | None = None
     max_connections: int = 5_000
     ping_seconds: float = 1000.0
     reason: str | None = None
@@ -93,12 +97,14 @@ class Rig:
                 max_frame_bytes=MAX_FRAME_BYTES,
                 max_connections=self.max_connections,
                 ping_seconds=self.ping_seconds,
+                tls=self.tls,
             ),
             admission=self.admission,
             metrics_access=MetricsAccess(),
             site=Site(files={}, not_ready=lambda: None, metrics=lambda: b""),
             handlers={CHAT_PATH: self._serve},
             refusing=lambda: self.reason,
+            tasks=self.tasks,
         )
         self.port = await self.listener.start()
 
@@ -243,7 +249,8 @@ def frame() -> Any:
 @pytest.fixture
 async def rig() -> AsyncIterator[Rig]:
     """A listener that has started."""
-    started = Rig()
-    await started.start()
-    yield started
-    await started.stop()
+    async with anyio.create_task_group() as tasks:
+        started = Rig(tasks)
+        await started.start()
+        yield started
+        await started.stop()

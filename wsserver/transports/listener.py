@@ -10,6 +10,7 @@ from types import MappingProxyType
 from typing import Any, cast
 
 import structlog
+from anyio.abc import TaskGroup
 from msgspec import Struct
 from websockets.asyncio.server import Server, ServerConnection, serve
 from websockets.datastructures import Headers
@@ -29,6 +30,7 @@ from wsserver.transports.http import (
     upgrade_required,
 )
 from wsserver.transports.metrics_access import MetricsAccess
+from wsserver.transports.secure import SecureWebSocket
 from wsserver.transports.turned_away import Reason, TurnedAway
 from wsserver.transports.websocket import (
     CLOSE_SECONDS,
@@ -94,6 +96,7 @@ class Listener:
         site: Site,
         handlers: Mapping[str, Handler],
         refusing: Callable[[], str | None],
+        tasks: TaskGroup,
         turned_away: Callable[[Reason], None] = lambda _: None,
         stricter: Mapping[str, Admission] = MappingProxyType({}),
     ) -> None:
@@ -108,6 +111,7 @@ class Listener:
                 connection ends with it. What it raises is logged, and closes the
                 connection with 1011.
             refusing: Says why new clients are refused; None while they are not.
+            tasks: Runs handshakes of TLS; has to outlive `stop`.
             turned_away: Counts a client that was, by why.
             stricter: By path, rules that hold there in the place of `admission`.
         """
@@ -117,6 +121,7 @@ class Listener:
         self._site = site
         self._handlers = handlers
         self._refusing = refusing
+        self._tasks = tasks
         self._turned_away = TurnedAway(turned_away)
         self._accept_queues = AcceptQueues(
             endpoint.max_connections + 2 * endpoint.spare_connections
@@ -155,7 +160,6 @@ class Listener:
             logger=logger,
             create_connection=cast("type[ServerConnection]", self._make()),
             backlog=self._accept_queues.size,
-            ssl=endpoint.tls,
         )
         for listening in self._server.sockets:
             _limit_unsent(listening)
@@ -175,11 +179,20 @@ class Listener:
         self._turned_away.tell()
 
     def _make(self) -> Callable[..., WebSocket]:
-        return partial(
-            WebSocket,
+        make = partial(
+            WebSocket if self._endpoint.tls is None else SecureWebSocket,
             max_buffered_bytes=_BUFFERED_FRAMES * self._endpoint.max_frame_bytes,
             made=self._connected,
             lost=self._lost,
+        )
+        if self._endpoint.tls is None:
+            return make
+        return partial(
+            make,
+            context=self._endpoint.tls,
+            open_seconds=OPEN_SECONDS,
+            tasks=self._tasks,
+            late=lambda: self._turned_away.add("handshake"),
         )
 
     def _connected(self, connection: WebSocket) -> None:
@@ -190,10 +203,17 @@ class Listener:
             connection.abort()
         elif len(self._live) > endpoint.max_connections + endpoint.spare_connections:
             self._turned_away.add("crowd")
-            full = _come_back(HTTPStatus.SERVICE_UNAVAILABLE, _FULL)
-            connection.transport.write(full.serialize())
-            connection.transport.close()
+            self._drop(connection)
         self._accept_queues.fit(len(self._live))
+
+    def _drop(self, connection: WebSocket) -> None:
+        """Turns away who has not said anything yet."""
+        if self._endpoint.tls is not None:
+            connection.abort()  # nothing can be said before the handshake of TLS
+            return
+        full = _come_back(HTTPStatus.SERVICE_UNAVAILABLE, _FULL)
+        connection.transport.write(full.serialize())
+        connection.transport.close()
 
     def _lost(self, connection: WebSocket) -> None:
         self._live.discard(connection)

@@ -10,9 +10,9 @@ from typing import Literal
 
 import structlog
 
-Reason = Literal["full", "crowd", "address", "draining"]
+Reason = Literal["full", "crowd", "address", "draining", "handshake"]
 """Why: `max_connections` are taken; more came at once than can be listened to; one
-address has its share; the server is about to stop."""
+address has its share; the server is about to stop; TLS took too long."""
 
 TELL_SECONDS = 1.0
 
@@ -29,9 +29,9 @@ class TurnedAway:
         self._timer: asyncio.TimerHandle | None = None
 
     def add(self, reason: Reason) -> None:
-        """Counts one; the log is told where the server has no room."""
+        """Counts one; the log is told where the server has no room or the peer stalls."""
         self._count(reason)
-        if reason in ("full", "crowd"):
+        if reason in ("full", "crowd", "handshake"):
             self._untold[reason] += 1
             if self._timer is None:
                 loop = asyncio.get_running_loop()
@@ -42,11 +42,18 @@ class TurnedAway:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+        late = self._untold.pop("handshake", 0)
+        if late:
+            log.warning(
+                "handshakes_dropped",
+                clients=late,
+                about="their TLS handshakes took too long",
+            )
         if self._untold:
             log.warning(
                 "clients_turned_away",
                 **self._untold,
                 about="there are as many as max_connections and the open files"
-                " allow; they were told to come back",
+                " allow; they were told to come back, or dropped where TLS comes first",
             )
             self._untold.clear()

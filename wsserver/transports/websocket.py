@@ -230,11 +230,8 @@ class WebSocket(ServerConnection):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Starts the handshake."""
-        super().connection_made(transport)
-        # Asked now: later the peer may be gone, and uvloop then raises.
-        self.peer_name = cast("object", transport.get_extra_info("peername"))
-        self.recv_messages.resume = self._resume_reading
-        self._made(self)
+        self._start(transport)
+        self._meet(transport)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Ends everything that waits."""
@@ -304,6 +301,15 @@ class WebSocket(ServerConnection):
             writes.insert(0, _NO_REQUEST)
         self.written_bytes += sum(map(len, writes))
         super().send_data()
+
+    def _start(self, transport: asyncio.BaseTransport) -> None:
+        super().connection_made(transport)
+        self.recv_messages.resume = self._resume_reading
+
+    def _meet(self, transport: asyncio.BaseTransport) -> None:
+        # Asked now: later the peer may be gone, and uvloop then raises.
+        self.peer_name = cast("object", transport.get_extra_info("peername"))
+        self._made(self)
 
     def _taken_at_once(self, frame: Frame) -> bool:
         """Hands over a whole frame before which no other waits; says if it was taken."""
