@@ -110,6 +110,7 @@ class Desk:
         tasks.start_soon(self.alarms.run)
         self.wire = Wire()
         self.overfull = 0
+        self._fetcher = Fetcher(tasks)
         self.writer = Writer(
             self.wire,
             lane=ControlLane(
@@ -117,7 +118,6 @@ class Desk:
             ),
             high_water_bytes=high_water_bytes,
             start_soon=tasks.start_soon,
-            fetch=Fetcher(tasks).fetch,
             metrics=NoMetrics(),
         )
         self.deleted: list[View] = []
@@ -136,6 +136,7 @@ class Desk:
             push=self.writer.push,
             alarms=self.alarms,
             on_wake=self.writer.mark,
+            on_starved=self._fetcher.fetch,
             on_deleted=self._deleted,
         )
         journal.log.subscribe(view.wake)

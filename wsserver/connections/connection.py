@@ -91,7 +91,6 @@ class Connection:
         self._alarm = Alarm(alarms, self._ring)
         self._deadlines = Deadlines(settings, anyio.current_time())
         self._session = Session(connection, handshake, authority, quotas, wall)
-        fetcher = Fetcher(self._tasks)
         self._writer = Writer(
             transport,
             lane=ControlLane(
@@ -101,12 +100,12 @@ class Connection:
             ),
             high_water_bytes=settings.high_water_bytes,
             start_soon=self._start_soon,
-            fetch=fetcher.fetch,
             metrics=metrics,
         )
         self._views = Views(
             self._session,
             self._writer,
+            Fetcher(self._tasks),
             metrics,
             alarms,
             settings.limits.conversations,

@@ -50,10 +50,11 @@ class Transport(Protocol):
         """
         ...
 
-    def call_soon(self, callback: Callable[[], None]) -> None:
+    @property
+    def call_soon(self) -> Callable[[Callable[[], None]], object]:
         """Lets the event loop call back once, after what it is doing now.
 
-        `callback` raises nothing.
+        What it calls raises nothing.
         """
         ...
 

@@ -61,8 +61,8 @@ class View:
 
     __slots__ = (
         "_alarm", "_begun", "_block", "_block_used", "_caught_up_at", "_flush_through",
-        "_gates", "_gathering", "_lens", "_offers", "_on_deleted", "_on_wake", "_push",
-        "_window", "closed", "connection", "debt", "handles", "log", "position", "principal",
+        "_gates", "_gathering", "_lens", "_offers", "_on_deleted", "_on_starved", "_on_wake",
+        "_push", "_window", "closed", "connection", "debt", "handles", "log", "position", "principal",
         "ready", "starved",
     )  # fmt: skip
 
@@ -78,6 +78,7 @@ class View:
         push: Callable[[bytes], None],
         alarms: Alarms,
         on_wake: Callable[["View"], None],
+        on_starved: Callable[["View"], None],
         on_deleted: Callable[["View"], None],
     ) -> None:
         """Makes a view that sends what comes after the number `after`.
@@ -93,6 +94,8 @@ class View:
             alarms: Tells when something is due.
             on_wake: Told when the view may have something to send; it then
                 stands in the ring (`ready`).
+            on_starved: Told when the next entries are not in memory; it calls
+                `fetched` later.
             on_deleted: Told that the log was deleted.
         """
         self.principal = principal
@@ -128,6 +131,7 @@ class View:
         self._gates = gates
         self._push = push
         self._on_wake = on_wake
+        self._on_starved = on_starved
         self._on_deleted = on_deleted
 
     @property
@@ -291,7 +295,8 @@ class View:
         if through is None or gathering.holding:
             self._drop_block()
         if through is None:
-            self.starved, self._begun = True, begun
+            self._begun = begun
+            self._starve()
             return position
         head = self._caught_up_at
         if head is not None:  # what is sent is not cut there; what is held is live
@@ -304,6 +309,10 @@ class View:
         if not self.ready:
             self.ready = True
             self._on_wake(self)
+
+    def _starve(self) -> None:
+        self.starved = True
+        self._on_starved(self)
 
     def _replay(self, head: int, through: int, max_bytes: int, out: list[bytes]) -> int:
         size = 0
@@ -324,7 +333,8 @@ class View:
         if not entries:
             # Where the log was trimmed beyond a cursor that lags, what is fetched
             # does not fit: that tells the client to open again.
-            self.starved = entries is None
+            if entries is None:
+                self._starve()
             return 0
         self.position, size = self._lens.show(
             entries, position, through, max_bytes, out

@@ -11,6 +11,7 @@ from protocol.codec import encode
 from protocol.commands import Open
 from protocol.control import Reply
 from wsserver.connections.errors import error_frame
+from wsserver.connections.fetcher import Fetcher
 from wsserver.connections.metrics import ConnectionMetrics
 from wsserver.connections.session import Session
 from wsserver.connections.verdict import Cursor, verdict
@@ -35,6 +36,7 @@ class Views:
         self,
         session: Session,
         writer: Writer,
+        fetcher: Fetcher,
         metrics: ConnectionMetrics,
         alarms: Alarms,
         max_open: int,
@@ -42,6 +44,7 @@ class Views:
         """Begins with none; `max_open` is the limit that `welcome` announced."""
         self._session = session
         self._writer = writer
+        self._fetcher = fetcher
         self._metrics = metrics
         self._alarms = alarms
         self._max_open = max_open
@@ -126,6 +129,7 @@ class Views:
             push=self._writer.push,
             alarms=self._alarms,
             on_wake=self._writer.mark,
+            on_starved=self._fetcher.fetch,
             on_deleted=self._deleted,
         )
         if frame.handles:

@@ -34,7 +34,7 @@ class Writer:
     """
 
     __slots__ = (
-        "_control", "_fetch", "_high_water", "_metrics", "_poked", "_ring", "_running",
+        "_control", "_high_water", "_metrics", "_poked", "_ring", "_running",
         "_start_soon", "_transport", "_waits_for_room", "gates", "lane",
     )  # fmt: skip
 
@@ -45,7 +45,6 @@ class Writer:
         lane: ControlLane,
         high_water_bytes: int,
         start_soon: Callable[[Callable[[], Awaitable[None]]], None],
-        fetch: Callable[[View], None],
         metrics: ConnectionMetrics,
     ) -> None:
         """Makes a writer.
@@ -55,8 +54,6 @@ class Writer:
             lane: Control frames.
             high_water_bytes: No more is written while it buffers more than this.
             start_soon: Runs a task of the connection, which ends with what that raises.
-            fetch: Told of a view whose next entries are not in memory; it calls
-                `View.fetched` later.
             metrics: Counts what was delivered.
         """
         self.lane = lane
@@ -64,7 +61,6 @@ class Writer:
         self._transport = transport
         self._high_water = high_water_bytes
         self._start_soon = start_soon
-        self._fetch = fetch
         self._metrics = metrics
         self._ring: deque[View] = deque()
         self._poked = False
@@ -170,25 +166,23 @@ class Writer:
         how many numbers their cursors moved.
         """
         ring, numbers = self._ring, 0
-        room = max(room, 1)
-        while ring and room > 0 and not self._control:
+        while ring and not self._control:
             view = ring.popleft()
             view.ready = False
             budget = QUANTUM_BYTES - view.debt
-            if budget <= 0:
+            if budget > 0:
+                before, sent = view.position, len(out)
+                size = view.take(budget, out)
+                view.debt = 0 if size <= budget else size - budget
+                room -= size
+                numbers += view.position - before
+                again = len(out) > sent and view.due
+            else:
                 view.debt -= QUANTUM_BYTES
+                again = True
+            if again:
                 view.ready = True
                 ring.append(view)
-                continue
-            before, sent, starved = view.position, len(out), view.starved
-            size = view.take(budget, out)
-            view.debt = 0 if size <= budget else size - budget
-            room -= size
-            numbers += view.position - before
-            if view.starved:
-                if not starved:
-                    self._fetch(view)
-            elif len(out) > sent and view.due:
-                view.ready = True
-                ring.append(view)
+            if room <= 0:
+                break
         return numbers

@@ -144,20 +144,10 @@ class Turn:
             return []
         self._deadlines.active_at = now
         actions: list[Action] = []
-        kind = ""
-        texts: list[str] = []
-        for event in events:
-            found = _KINDS.get(type(event), "")
-            if texts and found != kind:
-                self._text(actions, kind, texts, now)
-                texts = []
-            kind = found
-            if isinstance(event, _TEXTS):
-                texts.append(event.text)
-            else:
-                self._other(actions, event, now)
-        if texts:
-            self._text(actions, kind, texts, now)
+        if len(events) == 1 and type(event := events[0]) is Text:
+            self._text(actions, "delta", event.text, 1, now)
+        else:
+            self._feed(actions, events, now)
         if self._bytes > self._limits.turn_bytes:
             actions += self.fail(ending.too_large(self._limits.turn_bytes), now)
         return actions
@@ -308,11 +298,28 @@ class Turn:
             case Finished():
                 pass
 
-    def _text(
-        self, actions: list[Action], kind: str, texts: list[str], now: float
+    def _feed(
+        self, actions: list[Action], events: Sequence[ModelEvent], now: float
     ) -> None:
-        text = texts[0] if len(texts) == 1 else "".join(texts)
-        self._token(len(texts), text, now)
+        kind = ""
+        texts: list[str] = []
+        for event in events:
+            found = _KINDS.get(type(event), "")
+            if texts and found != kind:
+                self._text(actions, kind, "".join(texts), len(texts), now)
+                texts = []
+            kind = found
+            if isinstance(event, _TEXTS):
+                texts.append(event.text)
+            else:
+                self._other(actions, event, now)
+        if texts:
+            self._text(actions, kind, "".join(texts), len(texts), now)
+
+    def _text(
+        self, actions: list[Action], kind: str, text: str, count: int, now: float
+    ) -> None:
+        self._token(count, text, now)
         if kind == "delta":
             if self._has_schema:
                 self._answer.add(text)

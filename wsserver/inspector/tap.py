@@ -75,9 +75,10 @@ class Tap:
         self._held.append((due, list(frames)))
         self._holding.set()
 
-    def call_soon(self, callback: Callable[[], None]) -> None:
+    @property
+    def call_soon(self) -> Callable[[Callable[[], None]], object]:
         """See `Transport`."""
-        self._inner.call_soon(callback)
+        return self._inner.call_soon
 
     def buffered_bytes(self) -> int:
         """See `Transport`; with what is held."""

@@ -5,7 +5,6 @@ repeats byte for byte what stood before and after the text of an earlier one, it
 is known without reading JSON again.
 """
 
-import re
 from typing import Final
 
 from wsserver.providers.chunks import CHUNK, Choice, Chunk, Delta
@@ -15,9 +14,6 @@ _BEGIN: Final = b"data: "
 _END: Final = b"\n\n"
 _MEMBER: Final = b'"content":"'
 _MORE: Final = "more"
-
-# Text of which JSON's bytes are the characters.
-_PLAIN: Final = re.compile(rb"[ !#-\[\]-~]+").fullmatch
 
 # An upstream that writes something else into each event is not tried for ever.
 _MOST_LEARNED: Final = 8
@@ -41,9 +37,13 @@ class Template:
             and data.endswith(after)
             and len(data) <= MAX_EVENT_BYTES
         ):
-            found = _PLAIN(data, len(before), len(data) - len(after))
-            if found is not None:
-                return found.group().decode()
+            try:
+                text = data[len(before) : len(data) - len(after)].decode()
+            except UnicodeDecodeError:
+                return None
+            # Then the characters stand in JSON as they are.
+            if text.isprintable() and '"' not in text and "\\" not in text:
+                return text or None
         return None
 
     def learn(self, payload: bytes, chunk: Chunk) -> None:

@@ -8,6 +8,7 @@ the loop nor the memory is at the mercy of what one read can hold.
 """
 
 import asyncio
+import struct
 from collections.abc import Callable, Sequence
 from http import HTTPStatus
 from typing import Any, cast
@@ -31,6 +32,8 @@ _AT_ONCE_BYTES = 16_384  # the largest frame that is handled where it arrives
 _SLICE_BYTES = 16_384  # 2,700 of the smallest frames: 7 ms of parsing
 _PINGS = 1_000
 _PING_WINDOW_SECONDS = 10.0
+_SHORT_HEADERS = [bytes((0x81, size)) for size in range(126)]
+_HEADER = struct.Struct(">BBH").pack
 _PING = b"\x89\x00"
 _PONG = b"\x8a"
 _LONGEST_REASON_BYTES = 123
@@ -49,9 +52,9 @@ def text_header(size: int) -> bytes:
         size: The payload's length in bytes.
     """
     if size < 126:
-        return bytes((0x81, size))
+        return _SHORT_HEADERS[size]
     if size < 65_536:
-        return b"\x81\x7e" + size.to_bytes(2, "big")
+        return _HEADER(0x81, 126, size)
     return b"\x81\x7f" + size.to_bytes(8, "big")
 
 
@@ -165,7 +168,8 @@ class WebSocket(ServerConnection):
         if out is None or out.is_closing():
             return
         if len(frames) == 1:
-            data = text_header(len(frames[0])) + frames[0]
+            frame = frames[0]
+            data = text_header(len(frame)) + frame
         else:
             data = b"".join(
                 [part for frame in frames for part in (text_header(len(frame)), frame)]
@@ -175,9 +179,10 @@ class WebSocket(ServerConnection):
         if out.get_write_buffer_size() > self._max_buffered_bytes:
             out.abort()
 
-    def call_soon(self, callback: Callable[[], None]) -> None:
+    @property
+    def call_soon(self) -> Callable[[Callable[[], None]], object]:
         """See `Transport.call_soon`."""
-        self.loop.call_soon(callback)
+        return self.loop.call_soon
 
     def buffered_bytes(self) -> int:
         """Returns how much the socket has not taken yet."""
