@@ -2,6 +2,7 @@
 
 import anyio
 import pytest
+from structlog.testing import capture_logs
 
 from tests.fakes.clocks import virtual_time  # noqa: F401 - a fixture
 from tests.fakes.scripted import Step, says
@@ -29,6 +30,17 @@ async def test_one_that_keeps_failing_is_passed_over_then_tried() -> None:
     chain.upstreams[0].requests.extend([request()] * 9)  # on to the last script
     assert (await chain.call())[0] == Text("well")
     assert chain.breakers[0].state(anyio.current_time()) == "closed"
+
+
+async def test_the_log_says_who_did_not_answer_and_who_is_passed_over() -> None:
+    chain = Chain([[FORBIDDEN]], [says("hi")], failures=2)
+    with capture_logs() as lines:
+        for _ in range(3):
+            await chain.call()
+    said = [(line["event"], line["upstream"], line.get("code")) for line in lines]
+    failed = ("upstream_gave_no_answer", "a", "upstream_auth")
+    assert said[:3] == [failed, ("breaker_opened", "a", None), failed]
+    assert {line["log_level"] for line in lines} == {"warning"}
 
 
 @pytest.mark.parametrize("script", [[WRONG], [FILTERED]])

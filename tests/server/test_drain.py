@@ -5,6 +5,7 @@ from typing import Any
 
 import anyio
 import pytest
+from structlog.testing import capture_logs
 
 from tests.fakes.clocks import jumping_time  # noqa: F401 - a fixture
 from wsserver.drain import CLOSE_SECONDS, drain
@@ -85,6 +86,9 @@ async def test_nobody_waits_for_a_peer_that_does_not_help() -> None:
 async def test_all_together_stay_within_their_bound() -> None:
     parts = Parts(turns_seconds=100, flush_seconds=1000)
     clients = [FakeClient(parts.journal, seconds_to_close=1000)]
-    took = await parts.drain(clients, seconds=3)
+    with capture_logs() as lines:
+        took = await parts.drain(clients, seconds=3)
     assert took == pytest.approx(3 + CLOSE_SECONDS)
+    last = {"event": "drained_in_part", "log_level": "warning", "connections": 1}
+    assert lines[-1] == last
     assert CLOSE_SECONDS < 2
