@@ -2,10 +2,8 @@
 
 from typing import Any
 
-import anyio
 from structlog.testing import capture_logs
 
-from tests.connections.journal import Disk, Journal, desk, settle, text
 from tests.connections.wire import Tokens, connected
 from tests.fakes.rig import rig
 from tests.fakes.scripted import ScriptedProvider, says
@@ -37,18 +35,4 @@ async def test_a_cursor_that_is_ahead() -> None:
             assert reply["reason"] == "seq_ahead"
     assert [line for line in lines if line["event"] == "cursor_ahead"] == [
         {"event": "cursor_ahead", "log_level": "warning", "key": "local/c", "head": 0}
-    ]
-
-
-async def test_history_that_can_not_be_read_is_told_once_for_each_outage() -> None:
-    journal = await (await Journal(Disk()).told("a", "b")).forgotten()
-    with capture_logs() as lines:
-        async with desk() as d:
-            journal.disk.faults = 5
-            d.view(journal)
-            await anyio.sleep(10.0)
-            await settle()
-            assert text(d.got()) == "ab"
-    assert lines == [
-        {"event": "history_unavailable", "log_level": "warning", "error": "no"}
     ]

@@ -67,8 +67,8 @@ def test_a_schema_may_take_all_that_is_allowed_and_no_more(
     [
         ("x" * 63, 50),  # small: a twentieth of a step for each character
         ("x" * 64, 2_000),
-        ("a{0}", 50),
-        ("a{1}b?", 50),
+        ("x" * 60 + "a{0}", 2_000),
+        ("x" * 60 + "a{1}", 2_000),
         ("a{64}", 10_000),
         ("a{2,64}", 14_000),
         ("(a{8}){8}", 18_000),

@@ -1,0 +1,58 @@
+"""History that the store does not give: asked for again, ever less often."""
+
+from itertools import pairwise
+
+import anyio
+import pytest
+from structlog.testing import capture_logs
+
+from tests.connections.journal import Disk, Journal, desk, text
+from tests.fakes.clocks import jumping_time  # noqa: F401 - a fixture
+from wsserver.log.entry import Entry
+
+
+class Asked(Disk):
+    """Notes when it was read."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.times: list[float] = []
+
+    async def read(self, key: str, after: int, max_bytes: int) -> list[Entry]:
+        self.times.append(anyio.current_time())
+        return await super().read(key, after, max_bytes)
+
+
+async def test_a_store_that_fails_is_asked_ever_less_often_and_told_of_once() -> None:
+    disk = Asked()
+    journal = await (await Journal(disk).told("a", "b")).forgotten()
+    disk.faults = 9
+    with capture_logs() as lines:
+        async with desk() as d:
+            d.view(journal)
+            with anyio.fail_after(100):
+                while not d.wire.frames:
+                    await d.wire.changed()
+            assert text(d.got()) == "ab"
+    waits = [later - earlier for earlier, later in pairwise(disk.times)]
+    wanted = [0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 5.0, 5.0, 5.0]
+    assert waits == pytest.approx(wanted, rel=0.01)
+    assert lines == [
+        {"event": "history_unavailable", "log_level": "warning", "error": "no"}
+    ]
+
+
+async def test_each_outage_begins_anew() -> None:
+    disk = Asked()
+    with capture_logs() as lines:
+        for name in ("c", "d"):
+            old = await (await Journal(disk, name).told("a")).forgotten()
+            disk.faults = 3
+            disk.times.clear()
+            async with desk() as d:
+                d.view(old)
+                with anyio.fail_after(100):
+                    while not d.wire.frames:
+                        await d.wire.changed()
+            assert disk.times[-1] - disk.times[0] == pytest.approx(0.7, rel=0.01)
+    assert [line["event"] for line in lines] == ["history_unavailable"] * 2
