@@ -14,6 +14,7 @@ import anyio
 import structlog
 
 from wsserver import __version__
+from wsserver.last_resort import LastResort
 from wsserver.logging import configure
 from wsserver.open_files import allow_most, fitted
 from wsserver.server import NO_PARTS, Parts, Server, serving
@@ -22,6 +23,16 @@ from wsserver.settings import Settings
 from wsserver.sources import Loaded, SettingsError
 
 EXIT_STOPPED_AT_ONCE = 1
+EXIT_STOPPED_BY_FORCE = 3
+
+DRAIN_MORE_SECONDS = 2.0
+"""Beyond the drain time, until all connections are closed."""
+
+CLOSE_SECONDS = 5.0
+"""After that, for the store and all else; what is left then is left behind."""
+
+AT_ONCE_SECONDS = 2.0
+"""For the same when there is nothing to drain, or nobody wants to wait for it."""
 
 COLLECT_SECONDS = 60.0
 """Between full collections of cyclic garbage, of which there is little. One takes
@@ -52,22 +63,40 @@ def run(loaded: Loaded, parts: Parts = NO_PARTS) -> int:
         log.warning("settings", about=warning)
     settings = _within_open_files(settings)
     options = {"use_uvloop": find_spec("uvloop") is not None}
+    last_resort = LastResort()
     try:
-        return anyio.run(_serve_until_told, settings, parts, backend_options=options)
+        return anyio.run(
+            _serve_until_told, settings, parts, last_resort, backend_options=options
+        )
     except ExceptionGroup as group:
         # Task groups wrap what stops them.
         bad = group.subgroup(SettingsError)
         if bad is None:
             raise
         raise _first(bad) from None
+    finally:
+        last_resort.close()
 
 
-async def _serve_until_told(settings: Settings, parts: Parts) -> int:
+async def _serve_until_told(
+    settings: Settings, parts: Parts, last_resort: LastResort
+) -> int:
+    drain_seconds = settings.drain_seconds + DRAIN_MORE_SECONDS + CLOSE_SECONDS
+
+    def drain() -> None:
+        last_resort.end_within(drain_seconds, EXIT_STOPPED_BY_FORCE)
+        told.set()
+
+    def stop() -> None:
+        if not everything.cancel_called:
+            last_resort.end_within(AT_ONCE_SECONDS, EXIT_STOPPED_BY_FORCE)
+        everything.cancel()
+
     told, serves, hangup = anyio.Event(), anyio.Event(), asyncio.Event()
     service = Service(os.environ)
     with _hangups(hangup.set), anyio.CancelScope() as everything:
         async with anyio.create_task_group() as watch:
-            watch.start_soon(_await_signals, told, serves, everything.cancel)
+            watch.start_soon(_await_signals, serves, drain, stop)
             watch.start_soon(service.live)
             async with serving(settings, parts) as server:
                 serves.set()
@@ -90,15 +119,18 @@ async def _serve_until_told(settings: Settings, parts: Parts) -> int:
 
 
 async def _await_signals(
-    told: anyio.Event, serves: anyio.Event, stop: Callable[[], None]
+    serves: anyio.Event, drain: Callable[[], None], stop: Callable[[], None]
 ) -> None:
     """Has the server drained once it serves; before that, and if told again, stopped."""
     with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
+        told = False
         async for number in signals:
             log.info("signal", name=signal.Signals(number).name)
-            if told.is_set() or not serves.is_set():
+            if told or not serves.is_set():
                 stop()
-            told.set()
+            else:
+                drain()
+            told = True
 
 
 @contextmanager

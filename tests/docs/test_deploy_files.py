@@ -16,12 +16,12 @@ from pathlib import Path
 import pytest
 
 from wsserver.operations.machine import judge_open_files
+from wsserver.process import CLOSE_SECONDS, DRAIN_MORE_SECONDS
 from wsserver.settings import Settings
 from wsserver.sources import FIELDS, load
 
 ROOT = Path(__file__).parents[2]
 GUIDES = ROOT / "docs" / "how-to"
-DRAIN_MORE_SECONDS = 2
 PLAIN = {
     name: value
     for name, value in os.environ.items()
@@ -130,7 +130,7 @@ def test_the_unit_leaves_room_for_files_and_time_for_the_drain() -> None:
     files = int(unit()["LimitNOFILE"][0])
     assert judge_open_files(files, settings).status == "ok"
     seconds = int(unit()["TimeoutStopSec"][0])
-    assert seconds > settings.drain_seconds + DRAIN_MORE_SECONDS
+    assert seconds > settings.drain_seconds + DRAIN_MORE_SECONDS + CLOSE_SECONDS
 
 
 def test_the_unit_starts_a_server(tmp_path: Path, keys: Path) -> None:

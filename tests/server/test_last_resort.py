@@ -1,0 +1,169 @@
+"""A server whose disk or threads hang ends all the same, and loses nothing promised."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from signal import SIGHUP, SIGTERM
+from time import monotonic
+from typing import Any
+
+import orjson
+import pytest
+from websockets.sync.client import ClientConnection, connect
+
+from tests.server.renewed import HELLO, receive, until
+
+HANGING = """
+import sys, threading
+from pathlib import Path
+from wsserver import process
+from wsserver.server import Parts
+from wsserver.sources import load
+from wsserver.stores.sqlite import SqliteStore
+folder = Path(sys.argv[1])
+class Hanging(SqliteStore):
+    def _commit(self, writes, now):
+        if (folder / "hang").exists():
+            (folder / "hangs").touch()
+            threading.Event().wait()
+        super()._commit(writes, now)
+process.CLOSE_SECONDS = process.AT_ONCE_SECONDS = float(sys.argv[2])
+store = Hanging(folder / "db", durability="process", boot=None)
+flags = {"port": "0", "drain_seconds": sys.argv[3], "log_format": "json"}
+sys.exit(process.run(load(flags=flags, environ={}), Parts(store=store)))
+"""
+
+
+class Served:
+    """A server in a process of its own."""
+
+    def __init__(self, process: subprocess.Popen[str], log: Path) -> None:
+        assert process.stdout is not None
+        self.process = process
+        self._log = log
+        line = process.stdout.readline()
+        assert line.startswith("listening on "), log.read_text()
+        self.port = int(line.rpartition(":")[2].partition("/")[0])
+
+    @property
+    def last_line(self) -> dict[str, Any]:
+        return orjson.loads(self._log.read_text().splitlines()[-1])
+
+    def ended(self) -> tuple[int, float]:
+        """Returns the exit code, and how long it took."""
+        began = monotonic()
+        return self.process.wait(15), monotonic() - began
+
+
+@contextmanager
+def served(*command: str, log: Path) -> Iterator[Served]:
+    with (
+        log.open("w") as out,
+        subprocess.Popen(  # noqa: S603 - our own code
+            [sys.executable, *command], stdout=subprocess.PIPE, stderr=out, text=True
+        ) as process,
+    ):
+        try:
+            yield Served(process, log)
+        finally:
+            process.kill()
+
+
+@contextmanager
+def hanging(folder: Path, close_seconds: float, drain_seconds: float) -> Iterator[Any]:
+    arguments = (str(folder), str(close_seconds), str(drain_seconds))
+    with served("-c", HANGING, *arguments, log=folder / "log") as server:
+        yield server
+
+
+@contextmanager
+def client(server: Served) -> Iterator[ClientConnection]:
+    url = f"ws://127.0.0.1:{server.port}/v1/chat"
+    with connect(url, compression=None, close_timeout=0.1) as connection:
+        connection.send(orjson.dumps(HELLO), text=True)
+        assert receive(connection)["type"] == "welcome"
+        yield connection
+
+
+def say(connection: ClientConnection, text: str) -> None:
+    send = {"type": "send", "id": text, "conversation": "c", "content": text}
+    connection.send(orjson.dumps(send), text=True)
+
+
+def hang(folder: Path, connection: ClientConnection) -> None:
+    """Says something that is stored, and then something that never is."""
+    config = {"model": "demo/fast:tokens=3"}
+    opening = {"type": "open", "id": "o", "conversation": "c", "config": config}
+    connection.send(orjson.dumps(opening), text=True)
+    say(connection, "first")
+    assert until(connection, "done")["status"] == "completed"
+    (folder / "hang").touch()
+    say(connection, "second")
+    until_there(folder / "hangs")
+
+
+def until_there(file: Path) -> None:
+    deadline = monotonic() + 10
+    while not file.exists():
+        assert monotonic() < deadline, f"no {file}"
+        os.sched_yield()
+
+
+def kept(folder: Path) -> list[str]:
+    """Returns what users have said, as a server after it tells a client."""
+    arguments = ("-m", "wsserver", "serve", "--port=0", f"--store=sqlite:{folder}/db")
+    with (
+        served(*arguments, log=folder / "log2") as server,
+        client(server) as connection,
+    ):
+        opening = {"type": "open", "id": "o", "conversation": "c", "after": 0}
+        connection.send(orjson.dumps(opening), text=True)
+        found: list[str] = []
+        while True:
+            frame = receive(connection)
+            if frame["type"] == "message":
+                found.append(frame["content"])
+            if frame["type"] == "done":
+                return found
+
+
+@pytest.mark.parametrize("times", [1, 2])
+def test_a_disk_that_hangs_ends_it_in_time_and_takes_nothing_acknowledged(
+    tmp_path: Path, times: int
+) -> None:
+    drain_seconds = 0.1 if times == 1 else 60
+    with (
+        hanging(tmp_path, 0.3, drain_seconds) as server,
+        client(server) as connection,
+    ):
+        hang(tmp_path, connection)
+        server.process.send_signal(SIGTERM)
+        until(connection, "goaway")
+        if times == 2:
+            server.process.send_signal(SIGTERM)
+        code, took = server.ended()
+    assert code == 3
+    assert took < 0.1 + 2 + 0.3 + 1
+    line = server.last_line
+    assert (line["event"], line["exit_code"]) == ("stopped_by_force", 3)
+    assert kept(tmp_path) == ["first"]
+
+
+def test_a_thread_that_hangs_changes_no_exit_code(start: Any, tmp_path: Path) -> None:
+    keys = tmp_path / "keys"
+    keys.write_text("ann:0123456789abcdef")
+    server = start(f"--auth-keys-file={keys}")
+    keys.unlink()
+    os.mkfifo(keys)
+    server.tell(SIGHUP)
+    deadline = monotonic() + 10
+    while "SIGHUP" not in server.log:
+        assert monotonic() < deadline
+        os.sched_yield()
+    server.tell(SIGTERM)
+    code, took = server.wait()
+    assert (code, took < 4) == (0, True)
+    assert "stopped_by_force" in server.log.splitlines()[-1]
