@@ -2,6 +2,8 @@
 
 import { readFileSync } from "node:fs";
 
+import { PageStorage } from "../../client_demo/web/page/page_storage.js";
+
 const { templates: TEMPLATES } = JSON.parse(readFileSync(new URL("../conformance/frames.json", import.meta.url), "utf8"));
 
 /** A frame with what a test need not say of it. */
@@ -118,30 +120,13 @@ export const WELCOME = {
   features: ["gathered_text"],
 };
 
-/** A storage as browsers have it, which counts what is written. */
-export class Memory {
-  #items = new Map();
+/** A storage which counts what is written. */
+export class Memory extends PageStorage {
   written = 0;
-
-  get length() {
-    return this.#items.size;
-  }
-
-  key(index) {
-    return [...this.#items.keys()][index] ?? null;
-  }
-
-  getItem(name) {
-    return this.#items.get(name) ?? null;
-  }
 
   setItem(name, text) {
     this.written += text.length;
-    this.#items.set(name, text);
-  }
-
-  removeItem(name) {
-    this.#items.delete(name);
+    super.setItem(name, text);
   }
 }
 

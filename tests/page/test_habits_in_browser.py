@@ -32,31 +32,6 @@ def test_a_reload_tells_no_old_answer_as_news(page: Page, address: str) -> None:
     expect(page.locator("#announcer")).to_contain_text("Answer complete.")
 
 
-FORBIDDEN = """
-for (const name of ["localStorage", "sessionStorage"]) {
-  Object.defineProperty(window, name, {
-    get() { throw new DOMException("Access is denied for this document.", "SecurityError"); },
-  });
-}
-"""
-
-
-def test_where_storage_is_forbidden_the_page_only_forgets(
-    page: Page, address: str
-) -> None:
-    """As browsers do that block cookies, and frames in a sandbox."""
-    page.add_init_script(FORBIDDEN)
-    visit(page, address)
-    ask(page, "One")
-    complete(page)
-    page.click("#new")
-    ask(page, "Two")
-    complete(page)
-    expect(page.locator("#conversations .title")).to_have_text(["Two", "One"])
-    page.reload()
-    expect(page.locator("#conversations .title")).to_have_text(["Two"])
-
-
 def test_a_conversation_deleted_in_another_tab_is_left(
     new_page: Callable[[], Page], address: str
 ) -> None:

@@ -96,3 +96,81 @@ def save_and_open(inspector: Page, path: Path) -> None:
     inspector.click("#live")
     inspector.click("#load")
     expect(inspector.locator("#status-text")).to_contain_text("Live")
+
+
+MANY = 1500
+
+
+def busy_recording(path: Path) -> None:
+    """Conversations of a busy server, each on a connection of its own."""
+    lines: list[dict[str, object]] = [
+        {
+            "recording": 1,
+            "server": {"name": "s", "version": "1"},
+            "started_at": "2026-01-01T00:00:00.000Z",
+            "content": "redacted",
+        }
+    ]
+    for number in range(MANY):
+        name, link = f"c{number:04}", f"w{number:04}"
+        about = {"connection": link, "at_ms": 10 * number}
+        event = {"type": "message", "conversation": name, "seq": 1, "id": "s"}
+        more = {"role": "user", "content": "«3»", "by": "me", "at": ""}
+        lines += [
+            {"n": 2 * number + 1, "kind": "opened", **about},
+            {"n": 2 * number + 2, "kind": "out", "bytes": 99, **about}
+            | {"frame": event | more},
+        ]
+    path.write_bytes(b"\n".join(map(orjson.dumps, lines)))
+
+
+def test_of_many_conversations_only_what_is_seen_is_drawn(
+    page: Page, address: str, tmp_path: Path
+) -> None:
+    busy_recording(tmp_path / "busy.jsonl")
+    page.goto(address + "inspect")
+    page.set_input_files("#file", tmp_path / "busy.jsonl")
+    labels = page.locator("#labels .label.group")
+    expect(page.locator("#labels [aria-pressed=true]")).to_have_attribute(
+        "title", f"c{MANY - 1:04}"
+    )
+    page.select_option("#state-of", "c0700")
+    chosen = page.locator("#labels [aria-pressed=true]")
+    expect(chosen).to_have_attribute("title", "c0700")
+    expect(chosen).to_be_in_viewport()
+    assert labels.count() < 50
+    expect(page.locator("#connections .connection")).to_have_count(50)
+    expect(page.locator("#connections")).to_contain_text("and 1,450 more")
+    canvas = page.locator("#canvas")
+    seen = page.locator(".lanes-body").bounding_box()
+    drawn, at = canvas.bounding_box(), chosen.bounding_box()
+    assert seen is not None
+    assert drawn is not None
+    assert at is not None
+    assert drawn["height"] <= seen["height"]
+
+    # A mark can be picked where it is seen, however far down that is.
+    picked = page.evaluate(
+        """([left, top]) => {
+          const canvas = document.getElementById("canvas");
+          for (let x = left; x < left + canvas.clientWidth; x += 4) {
+            const event = { clientX: x, clientY: top, bubbles: true, pointerId: 1 };
+            canvas.dispatchEvent(new PointerEvent("pointermove", event));
+            if (document.getElementById("tip").hidden) continue;
+            canvas.dispatchEvent(new PointerEvent("pointerdown", event));
+            return true;
+          }
+          return false;
+        }""",
+        [drawn["x"], at["y"] + 30 + 20],
+    )
+    assert picked
+    expect(page.locator("#json")).to_contain_text("c0700")
+
+
+def test_where_nothing_can_be_copied_it_is_said(page: Page, address: str) -> None:
+    page.add_init_script("delete Navigator.prototype.clipboard")
+    page.goto(address + "inspect")
+    page.evaluate("document.getElementById('copy').hidden = false")
+    page.click("#copy")
+    expect(page.locator("#refused")).to_contain_text("does not let this page copy")

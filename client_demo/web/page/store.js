@@ -3,7 +3,7 @@
 // were not replied to, and the access token (session storage).
 
 import { keptIn } from "../keep.js";
-import { PageStorage } from "./page_storage.js";
+import { browserStorage } from "./page_storage.js";
 
 const LIST = "wsserver.conversations";
 const LOOK = "wsserver.look";
@@ -11,32 +11,24 @@ const DRAFTS = "wsserver.drafts";
 const ACTIVE = "wsserver.active";
 const TOKEN = "wsserver.token";
 
-const lasting = storage("localStorage");
-const ofTab = storage("sessionStorage");
+const lasting = browserStorage("localStorage");
+const ofTab = browserStorage("sessionStorage");
 
-/** A browser's storage; where it is forbidden, one that lasts as long as the page. */
-function storage(name) {
-  try {
-    return globalThis[name];
-  } catch {
-    return new PageStorage();
-  }
-}
+const isObject = (value) => typeof value === "object" && value !== null && !Array.isArray(value);
+const isText = (value) => typeof value === "string";
 
-function read(storage, key, otherwise) {
+/** What is kept; what is none of ours is as good as nothing. */
+function read(storage, key, isOurs, otherwise) {
   try {
-    return JSON.parse(storage.getItem(key)) ?? otherwise;
+    const value = JSON.parse(storage.getItem(key));
+    return isOurs(value) ? value : otherwise;
   } catch {
     return otherwise;
   }
 }
 
 function write(storage, key, value) {
-  try {
-    storage.setItem(key, JSON.stringify(value));
-  } catch {
-    // Full: the page works all the same, it only forgets.
-  }
+  storage.setItem(key, JSON.stringify(value));
 }
 
 /**
@@ -53,7 +45,7 @@ function write(storage, key, value) {
 
 /** The conversations of this browser, newest first. @returns {Listed[]} */
 export function listed() {
-  return read(lasting, LIST, []);
+  return read(lasting, LIST, Array.isArray, []).filter((entry) => isText(entry?.id));
 }
 
 /** Reads the list anew before changing it: another tab may have. */
@@ -70,7 +62,7 @@ export function onListed(run) {
 
 /** `theme`, `numbers`, `model`. */
 export function look() {
-  return read(lasting, LOOK, {});
+  return read(lasting, LOOK, isObject, {});
 }
 
 export function changeLook(change) {
@@ -80,17 +72,21 @@ export function changeLook(change) {
 /** Where `ChatClient` keeps its sends. */
 export const keptSends = keptIn(ofTab);
 
+function drafts() {
+  return read(ofTab, DRAFTS, isObject, {});
+}
+
 export function draft(conversation) {
-  return read(ofTab, DRAFTS, {})[conversation] ?? "";
+  return drafts()[conversation] ?? "";
 }
 
 export function saveDraft(conversation, text) {
-  const { [conversation]: _, ...others } = read(ofTab, DRAFTS, {});
+  const { [conversation]: _, ...others } = drafts();
   write(ofTab, DRAFTS, text === "" ? others : { ...others, [conversation]: text });
 }
 
 export function activeId() {
-  return read(ofTab, ACTIVE, null);
+  return read(ofTab, ACTIVE, isText, null);
 }
 
 export function saveActiveId(id) {
@@ -98,7 +94,7 @@ export function saveActiveId(id) {
 }
 
 export function token() {
-  return read(ofTab, TOKEN, null);
+  return read(ofTab, TOKEN, isText, null);
 }
 
 export function saveToken(value) {

@@ -4,10 +4,14 @@ import { h, setText } from "/page/dom.js";
 import { short, size } from "./words.js";
 
 const MOST_MS = 60_000;
+/** More than a person looks through; all are in the lanes. */
+const MOST_CARDS = 50;
 
 export class Connections {
   #root;
   #cards = new Map();
+  #heading = h("h2", {}, "Connections");
+  #note = h("p", { class: "soft empty" });
 
   /** @param {(act: string, connection: string, members?: object) => void} order */
   constructor(root, order) {
@@ -18,12 +22,13 @@ export class Connections {
   /** @param {boolean} live whether orders can be given */
   show(recording, live) {
     const all = [...recording.connections.values()];
-    const list = [...all.filter(({ open }) => open), ...all.filter(({ open }) => !open).reverse()];
+    const list = [...all.filter(({ open }) => open), ...all.filter(({ open }) => !open).reverse()].slice(0, MOST_CARDS);
     const cards = list.map((connection) => this.#card(connection, live));
-    for (const name of this.#cards.keys()) if (!recording.connections.has(name)) this.#cards.delete(name);
-    const children = [h("h2", {}, `Connections`), ...cards];
-    if (list.length === 0) children.push(h("p", { class: "soft empty" }, "None yet. Open a chat, or connect a client."));
-    const same = this.#root.children.length === children.length && cards.every((card, i) => this.#root.children[i + 1] === card);
+    const shown = new Set(list.map(({ name }) => name));
+    for (const name of this.#cards.keys()) if (!shown.has(name)) this.#cards.delete(name);
+    setText(this.#note, noteOn(all.length, list.length));
+    const children = [this.#heading, ...cards, this.#note];
+    const same = this.#root.children.length === children.length && children.every((child, i) => this.#root.children[i] === child);
     if (!same) this.#root.replaceChildren(...children);
   }
 
@@ -88,6 +93,11 @@ export class Connections {
       ),
     );
   }
+}
+
+function noteOn(all, shown) {
+  if (all === 0) return "None yet. Open a chat, or connect a client.";
+  return all === shown ? "" : `and ${(all - shown).toLocaleString("en")} more`;
 }
 
 function clamp(value) {

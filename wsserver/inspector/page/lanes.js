@@ -1,5 +1,6 @@
 // The lanes: a group for each conversation, in it a line for each connection that has
-// it open; time goes to the right. Drawn on a canvas, for there are many frames.
+// it open; time goes to the right. Drawn on a canvas, for there are many frames; it is
+// as large as what is seen, for there may be many conversations.
 
 import { AXIS, GROUP, Ink } from "./ink.js";
 import { TEXTS } from "./recording.js";
@@ -65,10 +66,13 @@ export class Lanes {
   }
 
   draw(recording, { moment, selected, conversation }) {
-    this.#layOut(recording, conversation);
+    const whole = this.#layOut(recording);
+    this.#canvas.parentElement.style.height = `${whole}px`;
+    this.#showLabels(conversation);
+    const { scrollTop, clientHeight } = this.#scroller;
     const ratio = devicePixelRatio;
     const width = this.#canvas.parentElement.clientWidth;
-    const height = this.#lines.reduce((sum, line) => sum + line.height, AXIS);
+    const height = Math.min(whole, clientHeight);
     if (this.#canvas.width !== Math.round(width * ratio) || this.#canvas.height !== Math.round(height * ratio)) {
       this.#canvas.width = Math.round(width * ratio);
       this.#canvas.height = Math.round(height * ratio);
@@ -79,38 +83,60 @@ export class Lanes {
     const pen = this.#canvas.getContext("2d");
     pen.setTransform(ratio, 0, 0, ratio, 0, 0);
     pen.clearRect(0, 0, width, height);
+    pen.translate(0, -scrollTop);
     pen.font = "11px system-ui, sans-serif";
     pen.textBaseline = "middle";
-    this.ink.axis(pen, height);
+    this.ink.axis(pen, whole);
     this.#marks = [];
-    let top = AXIS;
-    const { scrollTop, clientHeight } = this.#scroller;
-    for (const line of this.#lines) {
-      const seen = top < scrollTop + clientHeight && top + line.height > scrollTop;
-      if (seen) this.#line(pen, line, top, moment.at);
-      top += line.height;
-    }
-    this.ink.playhead(pen, moment, height);
+    for (const line of this.#seen()) this.#line(pen, line, line.top, moment.at);
+    this.ink.playhead(pen, moment, whole);
     if (selected) this.#circle(pen, selected);
   }
 
-  #layOut(recording, chosen) {
+  /** Says which line stands where; returns the height of all. */
+  #layOut(recording) {
     const lines = [];
+    let top = AXIS;
+    const put = (line) => {
+      lines.push({ ...line, top });
+      top += line.height;
+    };
     const add = (id, label, lanes, turns) => {
-      lines.push({ kind: "group", id, height: GROUP, turns, label });
-      for (const [name, entries] of lanes) {
-        lines.push({ kind: "line", id, name, height: LINE, entries, label: labelOf(recording, name) });
-      }
+      put({ kind: "group", id, height: GROUP, turns, label });
+      for (const [name, entries] of lanes) put({ kind: "line", id, name, height: LINE, entries, label: labelOf(recording, name) });
     };
     for (const { id, lanes, turns } of recording.conversations.values()) add(id, short(id, 18), lanes, turns);
     if (recording.loose.size > 0) add(null, "connections", recording.loose, new Map());
     this.#lines = lines;
-    const signature = JSON.stringify([chosen, lines.map(({ kind, id, label }) => [kind, id, label])]);
+    return top;
+  }
+
+  /** The lines that are in sight. */
+  #seen() {
+    const { scrollTop, clientHeight } = this.#scroller;
+    return this.#lines.filter(({ top, height }) => top < scrollTop + clientHeight && top + height > scrollTop);
+  }
+
+  #showLabels(chosen) {
+    if (chosen !== this.#chosen) {
+      this.#chosen = chosen;
+      this.#reveal(chosen);
+    }
+    const lines = this.#seen();
+    const signature = JSON.stringify([chosen, lines.map(({ kind, id, label, top }) => [kind, id, label, top])]);
     if (signature === this.#signature) return;
     this.#signature = signature;
+    this.#labels.style.paddingTop = `${lines[0]?.top ?? AXIS}px`;
     this.#labels.replaceChildren(...lines.map((line) => this.#label(line, chosen)));
-    if (chosen !== this.#chosen) this.#labels.querySelector('[aria-pressed="true"]')?.scrollIntoView({ block: "nearest" });
-    this.#chosen = chosen;
+  }
+
+  /** Scrolls to a conversation that is out of sight. */
+  #reveal(id) {
+    const line = this.#lines.find((each) => each.kind === "group" && each.id === id);
+    if (!line) return;
+    const { scrollTop, clientHeight } = this.#scroller;
+    if (line.top < scrollTop) this.#scroller.scrollTop = line.top - AXIS;
+    else if (line.top + GROUP > scrollTop + clientHeight) this.#scroller.scrollTop = line.top + GROUP + LINE - clientHeight;
   }
 
   #label({ kind, id, label, name }, chosen) {
@@ -160,7 +186,7 @@ export class Lanes {
 
   #near(event) {
     const box = this.#canvas.getBoundingClientRect();
-    const [x, y] = [event.clientX - box.left, event.clientY - box.top];
+    const [x, y] = [event.clientX - box.left, event.clientY - box.top + this.#scroller.scrollTop];
     let best = null;
     for (const mark of this.#marks) {
       if (Math.abs(mark.y - y) > LINE / 2) continue;

@@ -2,6 +2,7 @@
 
 import { Fold } from "/fold.js";
 import { byId, fill, h, setText } from "/page/dom.js";
+import { browserStorage } from "/page/page_storage.js";
 import { Connections } from "./connections.js";
 import { Feed } from "./feed.js";
 import { Filter } from "./filter.js";
@@ -17,6 +18,7 @@ const STEP_MS = 60;
 const LOOK_BACK = 5_000;
 const THEME = "wsserver.inspect.theme";
 
+const storage = browserStorage("localStorage");
 const recording = new Recording();
 /** Number of the line the page is at; null follows what comes. */
 let at = null;
@@ -52,8 +54,7 @@ const feed = new Feed(Object.assign(new URL("/inspect/feed", location.href), { p
     schedule();
   },
   refused(about) {
-    byId("refused").hidden = false;
-    setText(byId("refused"), `Refused: ${about}`);
+    refused(`Refused: ${about}`);
   },
 });
 
@@ -118,8 +119,24 @@ function save() {
   setTimeout(() => URL.revokeObjectURL(link.href), 1_000);
 }
 
+async function copy() {
+  try {
+    await navigator.clipboard.writeText(JSON.stringify(selected.line));
+    refused(null);
+  } catch {
+    // There is none without HTTPS, and the user may have forbidden it.
+    refused("The browser does not let this page copy.");
+  }
+}
+
+/** Says why something could not be done; null: it was. */
+function refused(why) {
+  byId("refused").hidden = why === null;
+  setText(byId("refused"), why ?? "");
+}
+
 async function load(chosenFile) {
-  byId("refused").hidden = true;
+  refused(null);
   try {
     const { header, lines } = parse(await chosenFile.text());
     feed.stop();
@@ -129,8 +146,7 @@ async function load(chosenFile) {
     at = recording.last;
     whole();
   } catch (error) {
-    byId("refused").hidden = false;
-    setText(byId("refused"), `Can't read ${chosenFile.name}: ${error.message}`);
+    refused(`Can't read ${chosenFile.name}: ${error.message}`);
   }
   schedule();
 }
@@ -281,14 +297,14 @@ byId("file").addEventListener("change", ({ target }) => {
   if (target.files[0]) load(target.files[0]);
   target.value = "";
 });
-byId("copy").addEventListener("click", () => navigator.clipboard.writeText(JSON.stringify(selected.line)));
+byId("copy").addEventListener("click", copy);
 byId("state-of").addEventListener("change", ({ target }) => choose(target.value));
 byId("theme").addEventListener("change", ({ target }) => {
-  localStorage.setItem(THEME, target.value);
+  storage.setItem(THEME, target.value);
   showTheme(target.value);
 });
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => showTheme(byId("theme").value));
 new ResizeObserver(schedule).observe(byId("lanes"));
 
-showTheme(localStorage.getItem(THEME) ?? "auto");
+showTheme(storage.getItem(THEME) ?? "auto");
 feed.start();
