@@ -226,6 +226,20 @@ async def test_a_cancellation_that_nobody_asked_for_ends_no_task_but_its_own(
     assert lives_on
 
 
+@hours_pass
+async def test_nor_does_a_library_of_the_sdk_that_panics(anyio_backend: Any) -> None:
+    class Panic(BaseException):
+        """As of a library in Rust: no `Exception`."""
+
+    fake = FakeServer("a")
+    fake.fault = BaseExceptionGroup("tasks", [Panic("index out of bounds")])
+    async with supervised(fake) as server:
+        assert not server.connected
+        fake.fault = None
+        await anyio.sleep(60)
+        assert server.connected
+
+
 async def test_what_models_can_not_be_told_of_is_left_out() -> None:
     fake = FakeServer("a", "b", "b", "x" * 63)
     fake.listed.append(listed("huge", "x" * MOST_TOOL_BYTES))

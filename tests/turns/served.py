@@ -23,6 +23,10 @@ ADD = {
 }
 
 
+class Panic(BaseException):
+    """What libraries in Rust fail with derives from no `Exception`."""
+
+
 class FakeTools:
     """Tools that are functions of a test."""
 

@@ -10,6 +10,7 @@ import pytest
 import trio.testing
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from structlog.testing import capture_logs
 
 from tests.fakes.clocks import jumping_time  # noqa: F401 - a fixture
 from wsserver.turns.alarms import Alarm, Alarms
@@ -47,6 +48,21 @@ async def test_it_rings_once_at_its_time() -> None:
         assert bell.rung == []
         await anyio.sleep(1000)
         assert bell.rung == [30]
+
+
+async def test_one_that_fails_is_named_and_the_others_ring() -> None:
+    def fails() -> None:
+        raise RuntimeError("a defect")
+
+    async with alarms() as of:
+        bells = [Bell(of), Bell(of)]
+        bells[0].set(10)
+        Alarm(of, fails).set(anyio.current_time() + 10)
+        bells[1].set(10)
+        with capture_logs() as lines:
+            await anyio.sleep(20)
+        assert [bell.rung for bell in bells] == [[10], [10]]
+        assert [line["event"] for line in lines] == ["alarm_defective"]
 
 
 async def test_put_off_it_rings_later_and_put_forward_sooner() -> None:

@@ -1,6 +1,7 @@
 """What becomes of the output of a tool that the server runs."""
 
-from typing import Any
+from datetime import datetime, tzinfo
+from typing import Any, NoReturn
 
 import msgspec
 import orjson
@@ -11,7 +12,16 @@ from hypothesis import strategies as st
 from protocol.events import ToolCallEvent, ToolResultEvent
 from tests.fakes.rig import done, events, rig
 from tests.fakes.scripted import ScriptedProvider, says
-from tests.turns.served import FakeTools, begun, calling, gives, named, raises, results
+from tests.turns.served import (
+    FakeTools,
+    Panic,
+    begun,
+    calling,
+    gives,
+    named,
+    raises,
+    results,
+)
 from wsserver.engine.server_tools import ToolError
 from wsserver.engine.tools import SILENT_FAILURE
 from wsserver.turns.served_calls import fitted
@@ -22,6 +32,13 @@ class UnsayableError(Exception):
 
     def __str__(self) -> str:
         raise AttributeError("detail")
+
+
+class Nowhere(tzinfo):
+    """Fails where it should say how far away it is."""
+
+    def utcoffset(self, _: datetime | None) -> NoReturn:
+        raise LookupError("a fault of the output")
 
 
 async def test_t08_a_failing_call_leaves_the_others_their_results() -> None:
@@ -53,11 +70,14 @@ async def test_t08_a_failing_call_leaves_the_others_their_results() -> None:
         ),
         (ToolError("half \ud83d"), "half ?"),
         (UnsayableError(), SILENT_FAILURE),
+        (Panic("index out of bounds"), "index out of bounds"),
+        (SystemExit(2), "2"),
+        (BaseExceptionGroup("one thing", [Panic()]), "one thing (1 sub-exception)"),
     ],
     ids=repr,
 )
 async def test_t09_an_error_has_its_call_and_a_text(
-    error: Exception, said: str
+    error: BaseException, said: str
 ) -> None:
     provider = ScriptedProvider(calling("bad"), says("ok"))
     async with rig(provider) as r:
@@ -107,6 +127,16 @@ async def test_t10_what_is_no_json_becomes_an_error(output: Any) -> None:
         assert result.status == "error"
         assert "can't be written as JSON" in result.output
         assert "0x" not in result.output
+
+
+async def test_an_output_that_fails_as_it_is_written_fails_the_call() -> None:
+    provider = ScriptedProvider(calling("tool"), says("ok"))
+    async with rig(provider) as r:
+        tools = FakeTools(tool=gives(datetime(2026, 1, 1, tzinfo=Nowhere())))
+        conversation, _ = await begun(r, tools, *named("tool"))
+        assert (await done(conversation)).status == "completed"
+        (result,) = await results(conversation)
+        assert (result.status, result.output) == ("error", "a fault of the output")
 
 
 async def test_t06_a_huge_output_is_cut_with_a_notice() -> None:

@@ -11,6 +11,7 @@ from protocol.content import Config, Detach
 from protocol.events import DoneEvent, UsageEvent
 from tests.fakes.rig import ALICE, FakeViewer, Rig, done, events, rig
 from tests.fakes.scripted import ScriptedProvider, says
+from tests.turns.served import Panic
 from wsserver.engine.deadlines import Patience
 from wsserver.engine.limits import TurnLimits
 from wsserver.engine.model import Failure, Finished, Reasoning, Text
@@ -113,10 +114,21 @@ async def test_retries_only_before_anything_was_shown() -> None:
         assert kinds(await events(conversation))[-3:] == ["usage", "error", "done"]
 
 
-async def test_a_provider_that_raises_ends_the_turn_as_internal() -> None:
+@pytest.mark.parametrize(
+    "error",
+    [
+        ZeroDivisionError("secret"),
+        SystemExit("secret"),
+        Panic("secret"),
+        BaseExceptionGroup("secret", [Panic()]),
+    ],
+)
+async def test_a_provider_that_raises_ends_the_turn_as_internal(
+    error: BaseException,
+) -> None:
     class Broken(ScriptedProvider):
         def stream(self, request: Any) -> Any:
-            raise ZeroDivisionError("secret")
+            raise error
 
     async with rig(Broken([])) as r:
         conversation, viewer = await opened(r)

@@ -18,6 +18,7 @@ import anyio.to_thread
 import structlog
 
 from protocol.content import Tool
+from wsserver.engine.foreign_code import stops
 from wsserver.engine.server_tools import ToolContext, ToolError
 from wsserver.tools.mcp_listing import LeftOut, Listing, Offer, offer
 from wsserver.tools.mcp_settings import McpSettings
@@ -186,7 +187,10 @@ class McpServer:
             if anyio.current_effective_deadline() == -math.inf:
                 raise
             return "it was cancelled, by none of ours"  # and must not end all tasks
-        except Exception as error:  # noqa: BLE001 - the one boundary around the SDK
+        except BaseException as error:
+            # The one boundary around the SDK.
+            if not stops(error, anyio.get_cancelled_exc_class()):
+                raise
             return _reason(error)
         if connecting.cancelled_caught:
             return f"it was not ready after {CONNECT_SECONDS:g} s"
@@ -252,10 +256,10 @@ def delay_seconds(failures: int) -> float:
     return min(_FIRST_DELAY_SECONDS * 2**doublings, _LONGEST_DELAY_SECONDS)
 
 
-def _reason(error: Exception) -> str:
+def _reason(error: BaseException) -> str:
     """Says what went wrong first; task groups wrap what stops them."""
-    while isinstance(error, ExceptionGroup):
-        group = cast("ExceptionGroup[Exception]", error)
+    while isinstance(error, BaseExceptionGroup):
+        group = cast("BaseExceptionGroup[BaseException]", error)
         error = group.exceptions[0]
     if isinstance(error, _LostError):
         return str(error)

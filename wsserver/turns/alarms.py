@@ -11,6 +11,9 @@ from itertools import count
 from math import inf
 
 import anyio
+import structlog
+
+log = structlog.get_logger(__name__)
 
 LOOK_SECONDS = 60.0
 """An alarm is looked at so often at the least: one that was cancelled is then gone,
@@ -23,7 +26,10 @@ class Alarm:
     __slots__ = ("_alarms", "_at", "_callback", "_looked_at")
 
     def __init__(self, alarms: "Alarms", callback: Callable[[], None]) -> None:
-        """Makes an alarm that is not set; `callback` raises nothing."""
+        """Makes an alarm that is not set.
+
+        What `callback` raises is logged; whoever it belongs to has to see to it itself.
+        """
         self._alarms = alarms
         self._callback: Callable[[], None] | None = callback
         self._at = inf
@@ -83,4 +89,8 @@ class Alarms:
             now = anyio.current_time()
             while queue and queue[0][0] <= now:
                 at, _, alarm = heappop(queue)
-                alarm.look(at, now)
+                try:
+                    alarm.look(at, now)
+                except Exception:
+                    # The boundary of an alarm: the others ring nonetheless.
+                    log.exception("alarm_defective")

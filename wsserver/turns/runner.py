@@ -21,6 +21,7 @@ from wsserver.engine.actions import (
 )
 from wsserver.engine.deadlines import CLOSE_SECONDS
 from wsserver.engine.ending import DEFECT
+from wsserver.engine.foreign_code import stops
 from wsserver.engine.model import (
     Failure,
     Finished,
@@ -164,8 +165,10 @@ class TurnRunner:
             self._fail("internal", _PROVIDER_FAILED)
         except StoreError:
             self._fail("store_unavailable", "The log can't be read at the moment.")
-        except Exception:
+        except BaseException as error:
             # The one boundary around providers, which may be anybody's code.
+            if not stops(error, anyio.get_cancelled_exc_class()):
+                raise
             if self._defect is None:
                 log.exception("provider_failed")
                 self._fail("internal", _PROVIDER_FAILED)

@@ -15,6 +15,7 @@ import msgspec
 import structlog
 
 from wsserver.engine.arguments import MOST_DEPTH, deeper_than
+from wsserver.engine.foreign_code import stops
 from wsserver.engine.server_tools import ToolContext, ToolError
 from wsserver.engine.tools import SILENT_FAILURE, Batch, OpenCall
 from wsserver.log.conversation_log import ConversationLog
@@ -104,6 +105,7 @@ class ServedCalls:
             output = await self._services.server_tools.run(
                 opened.name, _decode(opened.arguments), context
             )
+            return fitted(output, limit)  # what it gave is the tool's code, too
         except ToolError as error:
             return "error", fitted(_said(error), limit)[1]
         except anyio.get_cancelled_exc_class():
@@ -111,17 +113,18 @@ class ServedCalls:
                 raise
             # It is none of ours. Passed on, it would end all tasks of the server.
             return "error", "The tool cancelled itself."
-        except Exception as error:
+        except BaseException as error:
             # The one boundary around tools, which may be anybody's code.
+            if not stops(error, anyio.get_cancelled_exc_class()):
+                raise
             log.exception("server_tool_failed", tool=opened.name)
             return "error", fitted(_said(error), limit)[1]
-        return fitted(output, limit)
 
     def _progress(self, call: str) -> None:
         self._batch.progress(call, self._services.clock.now())
 
 
-def _said(error: Exception) -> str:
+def _said(error: BaseException) -> str:
     """Returns what a tool's exception says; to say it is the tool's code, too."""
     try:
         return str(error) or SILENT_FAILURE
