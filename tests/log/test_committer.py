@@ -1,11 +1,9 @@
 """Group commit: in order, all or nothing, again until it works."""
 
 from itertools import pairwise
-from typing import Any
 
 import anyio
 import anyio.lowlevel
-import pytest
 
 from tests.fakes.faulty import FaultyStore
 from tests.fakes.rig import NoMetrics
@@ -118,17 +116,3 @@ async def test_a_commit_under_way_is_finished_when_the_committer_is_cancelled() 
         tasks.cancel_scope.cancel()
         store.gate.set()
     assert log.stored == len(store.commits) == 1
-
-
-async def test_what_is_no_fault_of_the_store_is_not_hidden() -> None:
-    class Broken(FaultyStore):
-        async def commit(self, writes: Any, now: float) -> None:
-            raise ZeroDivisionError
-
-    committer = Committer(
-        Broken(), interval_seconds=0, wall=lambda: 1.0, metrics=NoMetrics()
-    )
-    say(Rig(FaultyStore(), committer).log(), "x")
-    with pytest.raises(ExceptionGroup) as raised:
-        await committer.run()
-    assert raised.group_contains(ZeroDivisionError)

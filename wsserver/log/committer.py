@@ -7,6 +7,7 @@ write, whatever the load.
 
 import sys
 from collections.abc import Callable, Iterable
+from functools import partial
 from itertools import chain, islice
 from typing import Protocol
 
@@ -57,8 +58,8 @@ class Committer:
             succeeds, and nothing that was appended is lost meanwhile.
         on_failure: Called after each commit that failed.
         on_recovery: Called after the first one that did not.
-        on_misfit: Called with a log that can't be written any more, as it does not
-            follow on what is stored: it stays as it is, and holds up no other.
+        on_misfit: Called with a log that can't be written, as it does not follow on what
+            is stored or has a defect: it stays as it is, and holds up no other.
         on_settled: Called with each log that a commit has written, unless a turn runs
             in it or is to come and there is more to write.
     """
@@ -228,7 +229,7 @@ class Committer:
         self._busy, self._began_at = True, began
         self._under_way = logs.values()
         self._began.give()
-        pairs = [(entry, entry.take_write()) for entry in logs.values()]
+        pairs = self._take_writes(logs)
         writes = [write for _, write in pairs]
         writes += [Write(key=key, delete=True) for key in self._deleting]
         try:
@@ -239,6 +240,11 @@ class Committer:
                 self._set_right(logs, error)
                 return True
             self._failed(logs, error)
+            return False
+        except Exception as defect:
+            # The boundary around stores, which may be anybody's code.
+            log.exception("store_defective")
+            self._failed(logs, defect)
             return False
         finally:
             was_overdue, self._overdue = self._overdue, False
@@ -251,6 +257,33 @@ class Committer:
         entries = self._succeeded(pairs)
         self._metrics.commit(anyio.current_time() - began, entries)
         return True
+
+    def _take_writes(
+        self, logs: dict[str, ConversationLog]
+    ) -> list[tuple[ConversationLog, Write]]:
+        """Asks logs for their writes; takes out those that have none to give."""
+        pairs: list[tuple[ConversationLog, Write]] = []
+        for conversation in list(logs.values()):
+            try:
+                pairs.append((conversation, conversation.take_write()))
+            except Exception:
+                # The boundary of a log: the others are written.
+                log.exception("log_defective", key=conversation.key)
+                del logs[conversation.key]
+                self._set_aside(conversation)
+        return pairs
+
+    def _set_aside(self, conversation: ConversationLog) -> None:
+        """Lets a log be as it is until there is more to write."""
+        conversation.stall()
+        self._tell(partial(self.on_misfit, conversation))
+
+    def _tell(self, told: Callable[[], None]) -> None:
+        try:
+            told()
+        except Exception:
+            # The boundary of who is told: nothing in here is to fail for it.
+            log.exception("commit_not_heeded")
 
     def _take_back(self, logs: dict[str, ConversationLog]) -> None:
         """Takes note that nothing was written: all of it stays due."""
@@ -272,23 +305,22 @@ class Committer:
         if error.compaction:
             misfit.leave_uncompacted()
         elif self._due.pop(error.key, None) is not None:
-            misfit.stall()
-            self.on_misfit(misfit)
+            self._set_aside(misfit)
 
-    def _failed(self, logs: dict[str, ConversationLog], error: StoreError) -> None:
+    def _failed(self, logs: dict[str, ConversationLog], error: Exception) -> None:
         self._take_back(logs)
         if not self.failing:
             log.warning("store_failing", error=str(error))
         self.failing = True
         self._stall(self._due.values())
-        self.on_failure()
+        self._tell(self.on_failure)
 
     def _works(self) -> None:
         """Takes note that the store has judged what it was given."""
         if self.failing:
             log.warning("store_works_again")
             self.failing = False
-            self.on_recovery()
+            self._tell(self.on_recovery)
 
     def _succeeded(self, pairs: list[tuple[ConversationLog, Write]]) -> int:
         """Lets all know; returns how many entries were stored since the last time."""
@@ -296,7 +328,11 @@ class Committer:
         self._deleting = set()
         entries = 0
         for conversation, write in pairs:
-            entries += conversation.committed(write)
+            try:
+                entries += conversation.committed(write)
+            except Exception:
+                # The boundary of a log: the store has it, and the others too.
+                log.exception("log_defective", key=conversation.key)
             if conversation.clean or not (write.meta and write.meta.live):
-                self.on_settled(conversation)
+                self._tell(partial(self.on_settled, conversation))
         return entries
