@@ -6,7 +6,8 @@ has its bound, and all of them together the drain time and less than 2 s.
 """
 
 import random
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Awaitable, Callable, Collection, Generator
+from contextlib import contextmanager
 from typing import Protocol
 
 import anyio
@@ -55,18 +56,33 @@ async def drain(
     for client in clients():
         # Spread, so that they do not all come back in the same instant.
         spread = random.randrange(_RECONNECT_SPREAD_MS)  # noqa: S311 - not a secret
-        client.goaway(
-            deadline_ms=round(seconds * 1000),
-            reconnect_after_ms=_RECONNECT_FIRST_MS + spread,
-            reason="restart",
-        )
+        with _each():
+            client.goaway(
+                deadline_ms=round(seconds * 1000),
+                reconnect_after_ms=_RECONNECT_FIRST_MS + spread,
+                reason="restart",
+            )
     with anyio.CancelScope(deadline=deadline) as scope:
         await end_turns(seconds)
         await flush()
         async with anyio.create_task_group() as tasks:
             for client in clients():
-                tasks.start_soon(client.close, CloseCode.RESTART, "restart")
+                tasks.start_soon(_close, client)
     if scope.cancelled_caught:
         log.warning("drained_in_part", connections=len(clients()))
     else:
         log.info("drained")
+
+
+async def _close(client: Client) -> None:
+    with _each():
+        await client.close(CloseCode.RESTART, "restart")
+
+
+@contextmanager
+def _each() -> Generator[None]:
+    """The boundary of a client: the others are told, and closed, nonetheless."""
+    try:
+        yield
+    except Exception:
+        log.exception("client_not_drained")

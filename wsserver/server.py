@@ -4,6 +4,7 @@ import errno
 import os
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
 from pathlib import Path
 
 import anyio
@@ -14,6 +15,7 @@ from msgspec import Struct
 
 from wsserver import assembly, credentials, open_files
 from wsserver.auth.principal import Authority
+from wsserver.background import kept
 from wsserver.connections.connection import Connection
 from wsserver.connections.quotas import Quotas
 from wsserver.connections.settings import ConnectionSettings
@@ -315,13 +317,17 @@ async def serving(
             tasks=tasks,
             warm_up=upstreams.warm_up,
         )
-        tasks.start_soon(committer.run)
-        tasks.start_soon(alarms.run)
-        tasks.start_soon(authority.run)
+        background: dict[str, Callable[[], Awaitable[None]]] = {
+            "committer": committer.run,
+            "alarms": alarms.run,
+            "authority": authority.run,
+            "observe": partial(_observe, metrics, directory),
+            "sweep": sweep.run,
+        }
         for mcp_server in tools.servers:
-            tasks.start_soon(mcp_server.supervise)
-        tasks.start_soon(_observe, metrics, directory)
-        tasks.start_soon(sweep.run)
+            background[f"mcp {mcp_server.settings.name}"] = mcp_server.supervise
+        for name, run in background.items():
+            tasks.start_soon(kept, name, run, name=name)
         try:
             await _recover(directory)
             await server.start()

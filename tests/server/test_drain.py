@@ -92,3 +92,21 @@ async def test_all_together_stay_within_their_bound() -> None:
     last = {"event": "drained_in_part", "log_level": "warning", "connections": 1}
     assert lines[-1] == last
     assert CLOSE_SECONDS < 2
+
+
+async def test_a_defect_of_one_client_keeps_no_other_from_being_told_and_closed() -> (
+    None
+):
+    class Broken(FakeClient):
+        def goaway(self, **members: Any) -> None:
+            raise RuntimeError("a defect")
+
+        async def close(self, code: int, reason: str) -> None:
+            raise RuntimeError("a defect")
+
+    parts = Parts()
+    client = FakeClient(parts.journal, seconds_to_close=0.5)
+    with capture_logs() as lines:
+        await parts.drain([Broken(parts.journal), client])
+    assert parts.journal == ["goaway", "turns ended", "flushed", "closed"]
+    assert [line["event"] for line in lines].count("client_not_drained") == 2

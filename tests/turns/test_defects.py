@@ -8,12 +8,15 @@ import pytest
 from structlog.testing import capture_logs
 
 from protocol.events import Event, TurnErrorEvent
-from tests.fakes.scripted import Step, says
+from tests.fakes.faulty import FaultyStore
+from tests.fakes.rig import rig
+from tests.fakes.scripted import ScriptedProvider, Step, says
 from tests.turns.talk import Talk, settled, talking
 from wsserver.engine.actions import Action
 from wsserver.engine.model import Failure, Finished, Text
 from wsserver.engine.turn import Turn
 from wsserver.log.conversation_log import ConversationLog
+from wsserver.log.store import Meta
 from wsserver.turns import running
 
 SLOW: list[Step] = [1000.0, [Text("late")], [Finished(reason="stop")]]
@@ -196,3 +199,29 @@ async def test_where_it_begins_it_ends_it_and_the_next_begins(
         assert await talk.dones() == ["completed", "failed", "completed"]
         [error] = [e for e in await talk.log() if isinstance(e, TurnErrorEvent)]
         assert error.code == "internal"
+
+
+class Torn(FaultyStore):
+    """A store of which one conversation can't be loaded."""
+
+    torn = ""
+
+    async def meta(self, key: str) -> Meta | None:
+        return broken() if key == self.torn else await super().meta(key)
+
+
+async def test_where_one_is_loaded_the_others_that_a_crash_cut_off_are_ended() -> None:
+    store = Torn()
+    async with talking(SLOW, store=store) as talk:
+        for each in (talk, await talk.another("d")):
+            each.send()
+        await settled()
+        await talk.rig.committer.flush()
+    store.torn = talk.conversation.log.key
+    async with rig(ScriptedProvider(SLOW), store) as r:
+        with capture_logs() as logs:
+            assert await r.directory.recover() == 1
+        told = [(entry["event"], entry.get("key")) for entry in logs]
+        assert ("conversation_not_recovered", store.torn) in told
+        store.torn = ""
+        assert await r.directory.recover() == 1

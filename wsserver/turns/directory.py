@@ -194,12 +194,20 @@ class Directory:
     async def recover(self) -> int:
         """Ends what a crash cut off; returns how many turns that were.
 
+        A conversation that can't be loaded is left to whoever opens it.
+
         Raises:
             StoreError: The store can't be read.
         """
         before = self._loader.cut_off
         for key in await self._store.live():
-            await self.find(key)
+            try:
+                await self.find(key)
+            except StoreError:
+                raise
+            except Exception:
+                # The boundary of a conversation: the server serves all others.
+                log.exception("conversation_not_recovered", key=key)
         return self._loader.cut_off - before
 
     async def drain(self, seconds: float) -> None:
