@@ -4,14 +4,13 @@ from itertools import pairwise
 
 import anyio
 import anyio.lowlevel
+import pytest
 
 from tests.fakes.faulty import FaultyStore
 from tests.fakes.rig import NoMetrics
 from tests.log.committing import Rig, committing, say
 from tests.log.numbers import numbers
-from wsserver.log.committer import (
-    Committer,
-)
+from wsserver.log.committer import Committer
 
 
 async def test_what_came_in_meanwhile_goes_down_as_one() -> None:
