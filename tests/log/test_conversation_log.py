@@ -260,6 +260,16 @@ async def test_a_reader_that_a_trim_has_overtaken_gets_what_is_left() -> None:
     assert sorted(numbers(await read_whole(again.log, max_bytes=1))) == [5]
 
 
+async def test_a_reader_of_what_a_trim_has_dropped_altogether_gets_nothing() -> None:
+    m = made()
+    m.end()
+    await m.commit()
+    again = await m.again()
+    again.log.trim(1)
+    assert again.log.read(0, 99) == []
+    assert await again.log.fetch(0, 99) == []
+
+
 async def test_a_trim_while_all_is_read_leaves_no_gap() -> None:
     class Slow(FaultyStore):
         async def read(self, key: str, after: int, max_bytes: int) -> list[Entry]:
