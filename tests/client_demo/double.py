@@ -153,6 +153,20 @@ class Double:
                 with suppress(ConnectionClosed):
                     await self.peer.send(type="ping", t=1, heads={})
 
+    async def begin(self, name: str = "c") -> int:
+        """Takes the next send and begins its turn; returns the turn's number."""
+        await self.connection(1)
+        send = await self.peer.command("send")
+        return await self.start(name, await self.message(name, send))
+
+    async def delete(self, name: str) -> None:
+        """Loses a conversation as if somebody else had deleted it."""
+        del self.logs[name]
+        await self.peer.send(
+            type="error", code="conversation_not_found", message="It was deleted.",
+            retryable=False, gone=name,
+        )  # fmt: skip
+
     async def say_welcome(self, peer: Peer) -> None:
         self.connected_at.append(anyio.current_time())
         event, self._new_peer = self._new_peer, anyio.Event()

@@ -34,11 +34,7 @@ async def test_a_turn_that_is_joined_was_accepted(server: Double) -> None:
         chat = await client.open("c")
         first = chat.send("hi")
 
-        async def begin() -> None:
-            send = await server.peer.command("send")
-            await server.start("c", await server.message("c", send))
-
-        tasks.start_soon(begin)
+        tasks.start_soon(server.begin)
         await anext(first)
         await anext(first)
         joined = chat.running()

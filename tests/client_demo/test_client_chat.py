@@ -18,12 +18,6 @@ from protocol.events import DeltaEvent, DoneEvent, MessageEvent, StartEvent
 from tests.client_demo.double import Double
 
 
-async def begin(server: Double, name: str = "c") -> int:
-    """Takes the next send and begins its turn."""
-    send = await server.peer.command("send")
-    return await server.start(name, await server.message(name, send))
-
-
 async def test_the_events_of_a_turn_come_once_and_end_with_it(server: Double) -> None:
     async with connect(server.url) as client, anyio.create_task_group() as tasks:
         chat = await client.open("c")
@@ -63,7 +57,7 @@ async def test_only_a_completed_answer_is_taken_for_one(
         chat = await client.open("c")
 
         async def serve() -> None:
-            number = await begin(server)
+            number = await server.begin()
             await server.say("c", number, "half of")
             await server.done("c", number, status=status, reason=reason)
 
@@ -79,7 +73,7 @@ async def test_a_failure_without_a_reason_is_a_failure(server: Double) -> None:
         chat = await client.open("c")
 
         async def serve() -> None:
-            await server.done("c", await begin(server), status="failed")
+            await server.done("c", await server.begin(), status="failed")
 
         tasks.start_soon(serve)
         with pytest.raises(TurnError):
@@ -92,7 +86,7 @@ async def test_leaving_a_turn_early_stops_it_at_what_was_seen(server: Double) ->
         numbers: list[int] = []
 
         async def serve() -> None:
-            numbers.append(await begin(server))
+            numbers.append(await server.begin())
             await server.say("c", numbers[0], "a", "b", "c")
 
         tasks.start_soon(serve)
@@ -131,7 +125,7 @@ async def test_the_running_turn_is_stopped_and_joined(server: Double) -> None:
         chat = await client.open("c")
         assert chat.running() is None
         first = chat.send("hi")
-        number = await begin(server)
+        number = await server.begin()
         await server.say("c", number, "before ")
         await first.accepted()
         await anyio.sleep(1)
@@ -151,7 +145,7 @@ async def test_a_steering_message_follows_the_turn_it_joins(server: Double) -> N
     async with connect(server.url) as client, anyio.create_task_group() as tasks:
         chat = await client.open("c")
         chat.send("hi")
-        number = await begin(server)
+        number = await server.begin()
         await anyio.sleep(1)
         steer = chat.send("rather in French", policy="steer")
         tasks.start_soon(steer.wait)
@@ -167,7 +161,7 @@ async def test_interrupting_by_a_message_says_what_was_seen(server: Double) -> N
     async with connect(server.url) as client:
         chat = await client.open("c")
         chat.send("hi")
-        number = await begin(server)
+        number = await server.begin()
         await server.say("c", number, "a")
         await anyio.sleep(1)
         chat.send("stop, rather this", policy="interrupt")
@@ -189,7 +183,7 @@ async def lose_the_log(server: Double, *events: dict[str, Any]) -> None:
 async def test_a_reset_ends_a_reading_that_it_makes_void(server: Double) -> None:
     async with connect(server.url) as client, anyio.create_task_group() as tasks:
         chat = await client.open("c")
-        tasks.start_soon(begin, server)
+        tasks.start_soon(server.begin)
         turn = chat.send("hi")
         async for event in turn:
             if isinstance(event, StartEvent):
@@ -207,7 +201,7 @@ async def test_a_reset_doubles_no_text_that_was_read(server: Double) -> None:
         chat = await client.open("c")
 
         async def serve() -> None:
-            await server.say("c", await begin(server), "a")
+            await server.say("c", await server.begin(), "a")
 
         tasks.start_soon(serve)
         turn = chat.send("hi")
@@ -232,7 +226,7 @@ async def test_a_reset_in_which_the_message_is_kept_ends_no_waiting(
             answers.append(await chat.ask("hi"))
 
         tasks.start_soon(ask)
-        number = await begin(server)
+        number = await server.begin()
         await server.say("c", number, "hal")
         await anyio.sleep(1)
         message, start, _ = server.logs["c"]
@@ -248,7 +242,7 @@ async def test_a_reset_in_which_the_message_is_gone_ends_the_waiting(
     async with connect(server.url) as client:
         chat = await client.open("c")
         turn = chat.send("hi")
-        await begin(server)
+        await server.begin()
         await turn.accepted()
         await lose_the_log(server)
         with pytest.raises(ConversationResetError):
@@ -259,7 +253,7 @@ async def test_a_conversation_that_is_gone_ends_its_turns(server: Double) -> Non
     async with connect(server.url) as client:
         chat = await client.open("c")
         turn = chat.send("hi")
-        await begin(server)
+        await server.begin()
 
         async def refuse(peer: Any, frame: dict[str, Any]) -> None:
             await peer.refuse(frame, "conversation_not_found")

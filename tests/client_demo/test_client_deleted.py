@@ -10,23 +10,15 @@ from protocol.client_events import Disconnected, Lost
 from tests.client_demo.double import Double
 
 
-async def deleted_elsewhere(server: Double) -> None:
-    del server.logs["c"]
-    await server.peer.send(
-        type="error", code="conversation_not_found", message="It was deleted.",
-        retryable=False, gone="c",
-    )  # fmt: skip
-
-
 async def test_one_deleted_elsewhere_ends_for_all_who_use_it(server: Double) -> None:
     notices: list[Notice] = []
     async with connect(server.url, notify=notices.append) as client:
         chat = await client.open("c")
         running, waiting = chat.send("1"), chat.send("2")
-        sends = [await server.peer.command("send") for _ in range(2)]
-        await server.start("c", await server.message("c", sends[0]))
+        await server.begin()
+        await server.peer.command("send")
         await running.accepted()
-        await deleted_elsewhere(server)
+        await server.delete("c")
         for turn in (running, waiting):
             with pytest.raises(ConversationNotFoundError, match="It was deleted"):
                 await turn.wait()
@@ -48,8 +40,8 @@ async def test_one_deleted_while_the_connection_was_down_is_not_made_again(
     async with connect(server.url, notify=notices.append) as client:
         chat = await client.open("c")
         running, waiting = chat.send("1"), chat.send("2")
-        sends = [await server.peer.command("send") for _ in range(2)]
-        await server.start("c", await server.message("c", sends[0]))
+        await server.begin()
+        await server.peer.command("send")
         await running.accepted()
         del server.logs["c"]
         server.peer.cut()
@@ -100,7 +92,7 @@ async def test_a_fork_under_way_outlives_what_it_is_a_copy_of(server: Double) ->
         chat = await client.open("c")
         tasks.start_soon(fork)
         command = await server.peer.command("fork")
-        await deleted_elsewhere(server)
+        await server.delete("c")
         await server.peer.reply(command, "created", conversation="d")
     assert made == ["d"]
 
@@ -125,7 +117,7 @@ async def test_the_tools_of_one_deleted_elsewhere_end(server: Double) -> None:
                 deadline_ms=1000, arguments={}, redelivered=False,
             )  # fmt: skip
         await server.peer.command("tool_result")
-        await deleted_elsewhere(server)
+        await server.delete("c")
         with anyio.fail_after(10):
             await stopped.wait()
         await anyio.sleep(1)

@@ -39,12 +39,6 @@ def asking(server: Double, **members: Any) -> Callable[[], Awaitable[int]]:
     return partial(ask, "hi", **usual | members)
 
 
-async def begin(server: Double) -> int:
-    await server.connection(1)
-    send = await server.peer.command("send")
-    return await server.start("c", await server.message("c", send))
-
-
 async def serve_answer(server: Double, *texts: str) -> None:
     await server.connection(1)
     await server.answer("c", *texts)
@@ -70,7 +64,7 @@ async def test_ask_tells_incomplete_from_failed(
     server: Double, capsys: pytest.CaptureFixture[str]
 ) -> None:
     async def cut_short() -> None:
-        turn = await begin(server)
+        turn = await server.begin()
         await server.say("c", turn, "half")
         await server.done("c", turn, status="incomplete", reason="max_output_tokens")
 
@@ -101,7 +95,7 @@ async def test_ask_says_when_its_text_is_not_the_servers(
     server: Double, capsys: pytest.CaptureFixture[str]
 ) -> None:
     async def lie() -> None:
-        turn = await begin(server)
+        turn = await server.begin()
         await server.done("c", turn, text={"bytes": 1, "crc32": 1})
 
     assert await both(asking(server), lie) == 1
@@ -112,7 +106,7 @@ async def test_ctrl_c_stops_the_answer_at_what_was_shown(
     server: Double, capsys: pytest.CaptureFixture[str]
 ) -> None:
     async def serve() -> None:
-        turn = await begin(server)
+        turn = await server.begin()
         await server.say("c", turn, "half ")
         while "half" not in shown():
             await anyio.lowlevel.checkpoint()
@@ -137,7 +131,7 @@ async def test_a_second_ctrl_c_waits_for_nobody(
     server: Double, capsys: pytest.CaptureFixture[str]
 ) -> None:
     async def serve() -> None:
-        await begin(server)
+        await server.begin()
         signal.raise_signal(signal.SIGINT)
         await server.peer.command("interrupt")
         signal.raise_signal(signal.SIGINT)
@@ -153,7 +147,7 @@ async def test_ask_says_that_the_connection_is_lost(
 
     async def serve() -> None:
         nonlocal said
-        await begin(server)
+        await server.begin()
         server.peer.cut()
         while "connection lost; trying again" not in said:
             await anyio.lowlevel.checkpoint()

@@ -22,12 +22,6 @@ async def server() -> AsyncGenerator[Double]:
         yield made
 
 
-async def begin(server: Double) -> int:
-    await server.connection(1)
-    send = await server.peer.command("send")
-    return await server.start("c", await server.message("c", send))
-
-
 async def test_chat_shows_history_answers_and_times(
     server: Double, tmp_path: Path
 ) -> None:
@@ -60,11 +54,8 @@ async def test_what_was_deleted_elsewhere_is_said(
     async def serve() -> None:
         await keys.until(">")
         keys.type("hello")
-        await begin(server)
-        await server.peer.send(
-            type="error", code="conversation_not_found", message="It was deleted.",
-            retryable=False, gone="c",
-        )  # fmt: skip
+        await server.begin()
+        await server.delete("c")
         await keys.until("It was deleted. /new begins another one")
         keys.type("/new")
         await server.peer.reply(await server.peer.command("close"), "closed")
@@ -167,7 +158,7 @@ async def test_ctrl_c_stops_the_answer_and_then_leaves(
     async def serve() -> None:
         await keys.until(">")
         keys.type("hello")
-        turn = await begin(server)
+        turn = await server.begin()
         await server.say("c", turn, "half\n\n", "way\n")
         await keys.until("half")
         signal.raise_signal(signal.SIGINT)
@@ -190,7 +181,7 @@ async def test_chat_shows_what_happens(server: Double, tmp_path: Path) -> None:
     async def serve() -> None:
         await keys.until(">")
         keys.type("hello")
-        turn = await begin(server)
+        turn = await server.begin()
         await server.peer.send(
             type="waiting", conversation="c", turn=turn, phase="waiting_first_token",
             elapsed_ms=10_000,
@@ -231,7 +222,7 @@ async def test_a_second_ctrl_c_waits_for_nobody(server: Double, tmp_path: Path) 
     async def serve() -> None:
         await keys.until(">")
         keys.type("hello")
-        await server.say("c", await begin(server), "half\n\n", "way\n")
+        await server.say("c", await server.begin(), "half\n\n", "way\n")
         await keys.until("half")
         keys.interrupt()
         await server.peer.command("interrupt")

@@ -1,5 +1,7 @@
 """Credentials that take time to check, and principals that may not do everything."""
 
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 from typing import Any
 
 import anyio
@@ -54,6 +56,19 @@ def server(*turns: Any) -> Any:
     return rig(ScriptedProvider(*(turns or (says("Hello"),))))
 
 
+@asynccontextmanager
+async def alice_and(
+    other: Handshake, tokens: Tokens, *turns: Any
+) -> AsyncGenerator[tuple[Any, Any, Any]]:
+    """Alice and another are connected to one server; gives that first."""
+    async with (
+        server(*turns) as r,
+        connected(r, authority=tokens, handshake=AS_ALICE) as alice,
+        connected(r, authority=tokens, handshake=other, name="other") as second,
+    ):
+        yield r, alice, second
+
+
 async def test_to_believe_a_hello_may_take_longer_than_to_say_it() -> None:
     tokens = Slow(alice=ALICE)
     async with (
@@ -105,11 +120,7 @@ async def test_a_refresh_holds_up_nothing() -> None:
 async def test_a_viewer_sees_everything_and_changes_nothing() -> None:
     tokens = quick(alice=ALICE, viewer=VIEWER)
     as_viewer = Handshake(peer="test", token="viewer")  # noqa: S106
-    async with (
-        server() as r,
-        connected(r, authority=tokens, handshake=AS_ALICE) as writer,
-        connected(r, authority=tokens, handshake=as_viewer, name="v") as viewer,
-    ):
+    async with alice_and(as_viewer, tokens) as (_r, writer, viewer):
         await writer.ask("open", conversation="c")
         assert (await viewer.ask("open", conversation="c"))["outcome"] == "replay"
         await writer.ask("send", conversation="c", content="hi")
@@ -141,11 +152,7 @@ async def test_who_may_choose_tools_is_told_which_the_server_runs() -> None:
 
     tokens = quick(alice=ALICE, viewer=VIEWER)
     as_viewer = Handshake(peer="test", token="viewer")  # noqa: S106
-    async with (
-        server() as r,
-        connected(r, authority=tokens, handshake=AS_ALICE) as writer,
-        connected(r, authority=tokens, handshake=as_viewer, name="v") as viewer,
-    ):
+    async with alice_and(as_viewer, tokens) as (r, writer, viewer):
         opened = await writer.ask("open", conversation="c")
         assert "server_tools" not in opened, "there are none"
         r.services.server_tools = Registry(
@@ -176,11 +183,7 @@ async def test_who_may_make_no_conversation_makes_none_by_a_fork() -> None:
     forks = msgspec.structs.replace(ALICE, verbs=ALICE.verbs - {"create"})
     tokens = quick(alice=ALICE, forks=forks)
     as_other = Handshake(peer="test", token="forks")  # noqa: S106
-    async with (
-        server() as r,
-        connected(r, authority=tokens, handshake=AS_ALICE) as writer,
-        connected(r, authority=tokens, handshake=as_other, name="f") as other,
-    ):
+    async with alice_and(as_other, tokens) as (r, writer, other):
         await writer.ask("open", conversation="c")
         for members in ({"new": "d"}, {}):
             reply = await other.ask("fork", conversation="c", through=0, **members)
@@ -194,11 +197,12 @@ async def test_a_viewer_is_not_asked_to_run_a_tool() -> None:
     tool = {"name": "look", "parameters": {"type": "object"}}
     tokens = quick(alice=ALICE, viewer=VIEWER)
     as_viewer = Handshake(peer="test", token="viewer")  # noqa: S106
-    async with (
-        server([[Finished(reason="tool_calls", calls=(look,))]], says("fine")) as r,
-        connected(r, authority=tokens, handshake=AS_ALICE) as writer,
-        connected(r, authority=tokens, handshake=as_viewer, name="v") as viewer,
-    ):
+    async with alice_and(
+        as_viewer,
+        tokens,
+        [[Finished(reason="tool_calls", calls=(look,))]],
+        says("fine"),
+    ) as (_r, writer, viewer):
         await writer.ask("open", conversation="c", config={"tools": [tool]})
         await viewer.ask("open", conversation="c", handles=["look"])
         await writer.ask("send", conversation="c", content="hi")
@@ -214,11 +218,9 @@ async def test_who_may_answer_no_more_hands_its_calls_on_and_gets_them_back() ->
     look = Call(upstream_id="u", name="look", arguments="{}", valid=True)
     tool = {"name": "look", "parameters": {"type": "object"}}
     tokens = quick(alice=ALICE, reader=msgspec.structs.replace(VIEWER, name="alice"))
-    async with (
-        server([[Finished(reason="tool_calls", calls=(look,))]], says("fine")) as r,
-        connected(r, authority=tokens, handshake=AS_ALICE) as one,
-        connected(r, authority=tokens, handshake=AS_ALICE, name="c2") as other,
-    ):
+    async with alice_and(
+        AS_ALICE, tokens, [[Finished(reason="tool_calls", calls=(look,))]], says("fine")
+    ) as (_r, one, other):
         await one.ask("open", conversation="c", config={"tools": [tool]})
         await other.ask("open", conversation="c", handles=["look"])
         await one.ask("open", conversation="c", handles=["look"])
@@ -237,11 +239,7 @@ async def test_who_may_answer_no_more_hands_its_calls_on_and_gets_them_back() ->
 async def test_a_refresh_to_less_does_not_leave_open_what_may_not_be_read() -> None:
     sender = msgspec.structs.replace(ALICE, verbs=frozenset(("send",)))
     tokens = quick(alice=ALICE, sender=sender)
-    async with (
-        server() as r,
-        connected(r, authority=tokens, handshake=AS_ALICE) as reader,
-        connected(r, authority=tokens, handshake=AS_ALICE, name="c2") as other,
-    ):
+    async with alice_and(AS_ALICE, tokens) as (_r, reader, other):
         await reader.ask("open", conversation="c")
         assert (await other.ask("refresh", token="sender"))["ok"]  # noqa: S106
         assert (await other.ask("send", conversation="c", content="hi"))["ok"]

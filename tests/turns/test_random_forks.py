@@ -3,14 +3,12 @@
 from random import Random
 from typing import Any
 
-import anyio
 import pytest
 
 from protocol.events import DoneEvent, StartEvent
-from tests.fakes.faulty import FaultyStore
 from tests.turns.random_model import RandomProvider
-from tests.turns.talk import Talk, talking, until
-from tests.turns.test_simulation import LIMITS, TOOLS, Session
+from tests.turns.talk import Talk, until
+from tests.turns.test_simulation import random_session
 from wsserver.engine.prompt import PromptFold
 from wsserver.log.reading import read_whole
 
@@ -21,24 +19,17 @@ FORKS = 4
 async def test_a_fork_tells_what_was_told(seed: int) -> None:
     chance = Random(seed)
     provider = RandomProvider(chance)
-    async with talking(
-        provider=provider, tools=TOOLS, limits=LIMITS, store=FaultyStore()
-    ) as talk:
-        talk.conversation.detach(talk.viewer)
-        async with anyio.create_task_group() as tasks:
-            session = Session(talk, chance, tasks)
-            session.come()
-            for _ in range(40):
-                await session.step()
-            # While messages wait, and some turn may run.
-            session.store.gate.set()
-            session.store.failing = False
-            await until(lambda: not talk.rig.committer.stalled)
-            await session.find()
-            await check(talk, chance)
-            await session.wind_up()
-            await check(talk, chance)
-            tasks.cancel_scope.cancel()
+    async with random_session(chance, provider) as session:
+        for _ in range(40):
+            await session.step()
+        # While messages wait, and some turn may run.
+        session.store.gate.set()
+        session.store.failing = False
+        await until(lambda: not session.talk.rig.committer.stalled)
+        await session.find()
+        await check(session.talk, chance)
+        await session.wind_up()
+        await check(session.talk, chance)
 
 
 async def check(talk: Talk, chance: Random) -> None:

@@ -7,6 +7,8 @@ of it is drawn from one seed and passes in virtual time.
 
 import zlib
 from collections import Counter, defaultdict
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 from random import Random
 from typing import Any
 
@@ -197,10 +199,11 @@ class Session:
         await until(lambda: all(f.position == log.stored for f in self.followers))
 
 
-@pytest.mark.parametrize("seed", range(40))
-async def test_a_random_session_makes_sense(seed: int) -> None:
-    chance = Random(seed)
-    provider = RandomProvider(chance)
+@asynccontextmanager
+async def random_session(
+    chance: Random, provider: RandomProvider
+) -> AsyncGenerator[Session]:
+    """Somebody has come to a conversation of a model that does anything."""
     async with talking(
         provider=provider, tools=TOOLS, limits=LIMITS, store=FaultyStore()
     ) as talk:
@@ -208,13 +211,22 @@ async def test_a_random_session_makes_sense(seed: int) -> None:
         async with anyio.create_task_group() as tasks:
             session = Session(talk, chance, tasks)
             session.come()
-            for _ in range(chance.randint(5, 80)):
-                await session.step()
-            await session.wind_up()
-            log = await talk.log()
-            check(log, session)
-            assert provider.faults == []
+            yield session
             tasks.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize("seed", range(40))
+async def test_a_random_session_makes_sense(seed: int) -> None:
+    chance = Random(seed)
+    provider = RandomProvider(chance)
+    async with random_session(chance, provider) as session:
+        talk = session.talk
+        for _ in range(chance.randint(5, 80)):
+            await session.step()
+        await session.wind_up()
+        log = await talk.log()
+        check(log, session)
+        assert provider.faults == []
         entries = await talk.rig.store.read("alice/c", 0, 10**9)
         assert entries[-1].seq == talk.conversation.log.head
         assert not await talk.rig.store.live()
