@@ -268,3 +268,21 @@ def test_every_number_once_and_the_text_byte_for_byte(
     )
     if frames:
         assert all("first" not in frame or frame["type"] == "skip" for frame in got)
+
+
+@pytest.mark.parametrize("frames", [False, True])
+def test_it_stops_with_the_frame_that_reaches_the_budget(frames: bool) -> None:
+    entries = [other("done", seq) for seq in range(1, 6)]
+    size = len(entries[0].body)
+    assert [
+        show(lens(frames=frames), entries, 0, size=budget)[0]
+        for budget in (1, size, size + 1, 3 * size - 1, 3 * size, 3 * size + 1)
+    ] == [1, 1, 2, 3, 3, 4]
+
+
+def test_what_is_hidden_costs_the_budget_its_one_frame() -> None:
+    entries = [*words(50, 1, kind="tool_delta"), other("done", 51), other("done", 52)]
+    skip = len(b'{"type":"skip","conversation":"c","first":1,"seq":50}')
+    assert show(lens(), entries, 0, size=1)[0] == 50
+    assert show(lens(), entries, 0, size=skip)[0] == 50
+    assert show(lens(), entries, 0, size=skip + 1)[0] == 51
