@@ -34,7 +34,7 @@ from tests.stores.sqlite_rig import (
     stream,
     texts,
 )
-from wsserver.log.entry import compact, text_entry
+from wsserver.log.entry import Entry, compact, text_entry
 from wsserver.log.store import StoreError, Write
 from wsserver.stores import sqlite_journal, text_files
 
@@ -340,3 +340,18 @@ async def test_whatever_of_the_write_ahead_log_is_lost_commits_stay_whole(
     assert numbers == sorted(numbers)
     assert numbers[-1] == 60
     assert len(set(numbers)) > 8
+
+
+async def test_text_does_not_overtake_rows_that_a_read_had_no_room_for(
+    path: Path,
+) -> None:
+    long = text_entry("delta", 2, 1, "x" * 1_000)
+    async with opened(path) as store:
+        await store.commit([appending([*tokens(1, 1), long])], NOW)
+        stream(store, 3, 5)
+        for max_bytes in (10, 100, 1_000, 1_002, 1_003, 1_010, ALL):
+            read: list[Entry] = []
+            while not read or read[-1].seq < 5:
+                after = read[-1].seq if read else 0
+                read += await store.read(KEY, after, max_bytes)
+            assert read == [*tokens(1, 1), long, *tokens(3, 5)], max_bytes
