@@ -7,7 +7,8 @@
 import { Calls } from "./calls.js";
 import { readFrame } from "./frames.js";
 import { Outbox } from "./outbox.js";
-import { ACK_COST, Pace } from "./pace.js";
+import { Output } from "./output.js";
+import { ACK_COST } from "./pace.js";
 import { Subscription } from "./subscription.js";
 
 const PROTOCOL = 1;
@@ -32,13 +33,10 @@ function meant({ type }, reply) {
 export class Session {
   #subscriptions = new Map();
   #outbox = new Outbox();
-  #pace = new Pace();
+  #output = new Output();
   /** Ids of `refresh` commands that are older than the `hello` of this connection. */
   #overtaken = [];
   #calls = new Calls();
-  #out = [];
-  #notices = [];
-  #frameBytes = Infinity;
   #newId;
   #hello;
 
@@ -55,11 +53,11 @@ export class Session {
   }
 
   framesToSend() {
-    return this.#out.splice(0);
+    return this.#output.takeFrames();
   }
 
   notices() {
-    return this.#notices.splice(0);
+    return this.#output.takeNotices();
   }
 
   /** Commands that were not replied to, in order. */
@@ -81,12 +79,12 @@ export class Session {
   connected(token = null) {
     this.phase = "greeting";
     this.#overtaken = this.held.filter(({ type }) => type === "refresh");
-    this.#out.push(token === null ? this.#hello : { ...this.#hello, token });
+    this.#output.write(token === null ? this.#hello : { ...this.#hello, token });
   }
 
   disconnected() {
     this.phase = "offline";
-    this.#out.length = 0;
+    this.#output.takeFrames();
     for (const held of this.held) if (held.type === "close") this.#done(held, "closed");
     for (const subscription of this.#subscriptions.values()) {
       subscription.attached = false;
@@ -139,13 +137,13 @@ export class Session {
 
   /** When `advance` must be called at the latest; null while nothing waits for time. */
   nextTimer() {
-    return this.phase === "online" ? this.#outbox.nextTimer(this.#pace.roomAt) : null;
+    return this.phase === "online" ? this.#outbox.nextTimer(this.#output.pace.roomAt) : null;
   }
 
   /** Time has passed; may be called at any time. */
   advance(now) {
     this.#outbox.advance(now);
-    this.#pace.advance(now);
+    this.#output.pace.advance(now);
     this.#sendDue();
   }
 
@@ -180,39 +178,22 @@ export class Session {
   /** Takes a frame of the server. */
   receive(text, now) {
     this.#outbox.advance(now);
-    this.#pace.advance(now);
+    this.#output.pace.advance(now);
     const read = readFrame(text);
     if (read === null) return;
-    if (read.fault) this.#notice("fault", { error: read.fault });
+    if (read.fault) this.#output.notice("fault", { error: read.fault });
     else if (read.isEvent) this.#event(read.frame, text.length);
     else this.#control(read.frame, now);
   }
 
-  #notice(kind, members) {
-    this.#notices.push({ kind, ...members });
-  }
-
   #say(frame, cost = 1) {
-    if (this.phase !== "online") return;
-    this.#out.push(frame);
-    this.#pace.spend(cost);
+    if (this.phase === "online") this.#output.write(frame, cost);
   }
 
-  /** One that the server does not take would end the connection, again and again. */
   #transmit(frame) {
-    const error = this.#tooLarge(frame);
+    const error = this.#output.tooLarge(frame);
     if (error) this.#settle(frame, { type: "reply", re: frame.id, ok: false, error });
     else this.#say(frame);
-  }
-
-  /** Why the server would not take a frame, or null. */
-  #tooLarge(frame) {
-    const text = JSON.stringify(frame);
-    if (text.length * 3 <= this.#frameBytes) return null;
-    const { length } = new TextEncoder().encode(text);
-    if (length <= this.#frameBytes) return null;
-    const message = `The frame has ${length} bytes, the limit is ${this.#frameBytes}; send less.`;
-    return { code: "too_large", message, retryable: false };
   }
 
   #sendAgain(id) {
@@ -223,7 +204,7 @@ export class Session {
   /** Sends the commands that may go now. */
   #sendDue() {
     while (this.phase === "online") {
-      const frame = this.#outbox.due(this.#pace.hasRoom);
+      const frame = this.#outbox.due(this.#output.pace.hasRoom);
       if (!frame) return;
       // What was opened again meanwhile would end with its close.
       if (frame.type === "close" && this.#subscriptions.has(frame.conversation)) this.#done(frame, "closed");
@@ -235,8 +216,8 @@ export class Session {
   #attach(subscription) {
     if (this.phase !== "online" || this.#outbox.deletes(subscription.conversation)) return;
     const frame = subscription.openFrame(this.#newId());
-    const error = this.#tooLarge(frame);
-    if (error) this.#notice("lost", { conversation: subscription.conversation, error });
+    const error = this.#output.tooLarge(frame);
+    if (error) this.#output.notice("lost", { conversation: subscription.conversation, error });
     else this.#say(frame);
   }
 
@@ -248,12 +229,12 @@ export class Session {
     if (placing === "gap") this.#reattach(subscription);
     if (placing !== "fits") return;
     if (event.type === "done") this.#calls.forget(event.conversation, event.turn);
-    if (event.type !== "skip") this.#notice("event", { event });
+    if (event.type !== "skip") this.#output.notice("event", { event });
   }
 
   #reattach(subscription) {
     subscription.misses += 1;
-    if (subscription.misses > MAX_MISSES) this.#notice("drop", { why: "gap" });
+    if (subscription.misses > MAX_MISSES) this.#output.notice("drop", { why: "gap" });
     else this.#attach(subscription);
   }
 
@@ -272,7 +253,7 @@ export class Session {
         this.#toolRequest(frame);
         break;
       case "error":
-        if (frame.gone === undefined) this.#notice("fault", { error: frame });
+        if (frame.gone === undefined) this.#output.notice("fault", { error: frame });
         else this.#gone(frame);
         break;
       case "caught_up":
@@ -282,7 +263,7 @@ export class Session {
       case "waiting":
       case "goaway":
       case "auth_expiring":
-        this.#notice(frame.type, { frame });
+        this.#output.notice(frame.type, { frame });
         break;
       default:
         throw new Error(`There is no control frame ${frame.type}.`);
@@ -297,9 +278,9 @@ export class Session {
   #welcome(frame, now) {
     if (this.phase !== "greeting") return; // it was said before
     this.phase = "online";
-    this.#frameBytes = frame.limits.frame_bytes ?? Infinity;
-    this.#pace.announced(frame.limits, now);
-    this.#notice("welcome", { frame });
+    this.#output.frameBytes = frame.limits.frame_bytes ?? Infinity;
+    this.#output.pace.announced(frame.limits, now);
+    this.#output.notice("welcome", { frame });
     for (const refresh of this.#overtaken) this.#done(refresh, "refreshed");
     for (const subscription of this.#subscriptions.values()) this.#attach(subscription);
     this.#outbox.newConnection();
@@ -310,7 +291,7 @@ export class Session {
     const subscription = this.#subscriptions.get(frame.conversation);
     if (!subscription?.attached) return;
     if (subscription.last < frame.seq) this.#reattach(subscription);
-    else this.#notice("caught_up", { frame });
+    else this.#output.notice("caught_up", { frame });
   }
 
   #reply(said, now) {
@@ -336,7 +317,7 @@ export class Session {
   }
 
   #over(conversation, error) {
-    if (this.#subscriptions.delete(conversation)) this.#notice("deleted", { conversation, error });
+    if (this.#subscriptions.delete(conversation)) this.#output.notice("deleted", { conversation, error });
     this.#calls.forget(conversation);
     for (const held of this.#outbox.into(conversation)) {
       this.#settle(held, { type: "reply", re: held.id, ok: false, error });
@@ -346,7 +327,7 @@ export class Session {
 
   #settle(command, reply) {
     this.#outbox.settle(command.id);
-    this.#notice("reply", { command, reply: meant(command, reply) });
+    this.#output.notice("reply", { command, reply: meant(command, reply) });
     if (command.type !== "delete") return;
     const subscription = this.#subscriptions.get(command.conversation);
     if (subscription && !subscription.attached) this.#attach(subscription);
@@ -362,13 +343,13 @@ export class Session {
         return;
       }
       if (!reply.ok) {
-        this.#notice("lost", { conversation, error: reply.error });
+        this.#output.notice("lost", { conversation, error: reply.error });
         return;
       }
       const reason = subscription.attach(reply);
       if (reason === "epoch_changed") this.#calls.forget(conversation);
-      if (reason) this.#notice("reset", { conversation, reason });
-      this.#notice("opened", { conversation, reply });
+      if (reason) this.#output.notice("reset", { conversation, reason });
+      this.#output.notice("opened", { conversation, reply });
     }
   }
 
@@ -382,7 +363,7 @@ export class Session {
   #toolRequest(request) {
     // One that was let go meanwhile: another connection is asked.
     if (!this.#subscriptions.has(request.conversation)) return;
-    if (this.#calls.ask(request)) this.#notice("tool", { request });
+    if (this.#calls.ask(request)) this.#output.notice("tool", { request });
     else this.#sendAgain(this.#calls.answered(request));
   }
 }

@@ -20,8 +20,8 @@ JAVASCRIPT: dict[str, tuple[str, str, str, str]] = {
     "forgets what was not replied to": (
         "commands",
         "session.js",
-        "    this.#out.length = 0;\n",
-        "    this.#out.length = 0;\n    this.#outbox = new Outbox();\n",
+        "    this.#output.takeFrames();\n",
+        "    this.#output.takeFrames();\n    this.#outbox = new Outbox();\n",
     ),
     "does not cut": ("turns", "fold.js", "=> turn.cut(event)", "=> {}"),
     "cuts by characters": (
@@ -75,7 +75,7 @@ JAVASCRIPT: dict[str, tuple[str, str, str, str]] = {
     "keeps to itself what was no frame": (
         "connection",
         "session.js",
-        'if (read.fault) this.#notice("fault", { error: read.fault });',
+        'if (read.fault) this.#output.notice("fault", { error: read.fault });',
         "if (read.fault) return;",
     ),
     "begins anew with each welcome": (
