@@ -9,14 +9,12 @@ import { readFrame } from "./frames.js";
 import { Outbox } from "./outbox.js";
 import { Output } from "./output.js";
 import { ACK_COST } from "./pace.js";
-import { Subscription } from "./subscription.js";
+import { Subscriptions } from "./subscriptions.js";
 
 const PROTOCOL = 1;
-const MAX_MISSES = 3;
 const USUAL_WAIT_MS = 1_000;
-/** For people; the server's own words are for who writes a client. */
-const DELETED = "The server no longer has this conversation: it was deleted, or the server's store was.";
 const NO_REASON = { code: "internal", message: "No reason was given.", retryable: false };
+
 /** A `delete` that finds nothing has what it asked for: its reply was lost, or another was faster. */
 function meant({ type }, reply) {
   if (type !== "delete" || reply.error?.code !== "conversation_not_found") return reply;
@@ -31,7 +29,7 @@ function meant({ type }, reply) {
  * milliseconds on one clock.
  */
 export class Session {
-  #subscriptions = new Map();
+  #subscriptions;
   #outbox = new Outbox();
   #output = new Output();
   /** Ids of `refresh` commands that are older than the `hello` of this connection. */
@@ -48,6 +46,12 @@ export class Session {
   constructor({ newId, client }) {
     this.#newId = newId;
     this.#hello = { type: "hello", protocol: PROTOCOL, ...(client && { client }) };
+    this.#subscriptions = new Subscriptions(this.#output, {
+      newId,
+      isDeleting: (conversation) => this.#outbox.deletes(conversation),
+      over: (conversation, error) => this.#over(conversation, error),
+      newEpoch: (conversation) => this.#calls.forget(conversation),
+    });
     /** @type {"offline" | "greeting" | "online"} */
     this.phase = "offline";
   }
@@ -86,10 +90,7 @@ export class Session {
     this.phase = "offline";
     this.#output.takeFrames();
     for (const held of this.held) if (held.type === "close") this.#done(held, "closed");
-    for (const subscription of this.#subscriptions.values()) {
-      subscription.attached = false;
-      subscription.misses = 0;
-    }
+    this.#subscriptions.offline();
   }
 
   /**
@@ -99,21 +100,12 @@ export class Session {
    * @throws {TypeError} JSON can't hold them
    */
   open(conversation, given) {
-    const wanted = given && JSON.parse(JSON.stringify(given));
-    let subscription = this.#subscriptions.get(conversation);
-    if (!subscription) {
-      subscription = new Subscription(conversation);
-      this.#subscriptions.set(conversation, subscription);
-    }
-    subscription.wanted = wanted ?? subscription.wanted;
-    this.#attach(subscription);
+    this.#subscriptions.want(conversation, given && JSON.parse(JSON.stringify(given)));
   }
 
   /** Opens once more, for all that the server has. */
   openAnew(conversation) {
-    const { wanted } = this.#subscriptions.get(conversation);
-    this.#subscriptions.delete(conversation);
-    this.open(conversation, { ...wanted, after: 0 });
+    this.#subscriptions.wantAnew(conversation);
   }
 
   /**
@@ -126,9 +118,7 @@ export class Session {
   command(members) {
     const frame = JSON.parse(JSON.stringify({ ...members, id: members.id ?? this.#newId() }));
     this.#outbox.hold(frame);
-    if (frame.type === "close" || frame.type === "delete") {
-      this.#subscriptions.delete(frame.conversation);
-    }
+    if (frame.type === "close" || frame.type === "delete") this.#subscriptions.drop(frame.conversation);
     if (frame.type === "delete") this.#calls.forget(frame.conversation);
     if (this.phase === "online") this.#sendDue();
     else if (frame.type === "close") this.#done(frame, "closed");
@@ -212,30 +202,10 @@ export class Session {
     }
   }
 
-  /** Opens a conversation; behind a `delete` of it only when that was replied to. */
-  #attach(subscription) {
-    if (this.phase !== "online" || this.#outbox.deletes(subscription.conversation)) return;
-    const frame = subscription.openFrame(this.#newId());
-    const error = this.#output.tooLarge(frame);
-    if (error) this.#output.notice("lost", { conversation: subscription.conversation, error });
-    else this.#say(frame);
-  }
-
   #event(event, bytes) {
-    const subscription = this.#subscriptions.get(event.conversation);
-    if (!subscription?.attached) return;
-    subscription.unackedBytes += bytes;
-    const placing = subscription.place(event);
-    if (placing === "gap") this.#reattach(subscription);
-    if (placing !== "fits") return;
+    if (!this.#subscriptions.take(event, bytes)) return;
     if (event.type === "done") this.#calls.forget(event.conversation, event.turn);
     if (event.type !== "skip") this.#output.notice("event", { event });
-  }
-
-  #reattach(subscription) {
-    subscription.misses += 1;
-    if (subscription.misses > MAX_MISSES) this.#output.notice("drop", { why: "gap" });
-    else this.#attach(subscription);
   }
 
   #control(frame, now) {
@@ -247,17 +217,17 @@ export class Session {
         this.#reply(frame, now);
         break;
       case "ping":
-        this.#heartbeat(frame);
+        this.#subscriptions.compare(frame.heads);
         break;
       case "tool_request":
         this.#toolRequest(frame);
         break;
       case "error":
-        if (frame.gone === undefined) this.#output.notice("fault", { error: frame });
-        else this.#gone(frame);
+        if ((frame.gone ?? null) === null) this.#output.notice("fault", { error: frame });
+        else this.#subscriptions.gone(frame);
         break;
       case "caught_up":
-        this.#caughtUp(frame);
+        this.#subscriptions.caughtUp(frame);
         break;
       case "pong":
       case "waiting":
@@ -282,23 +252,16 @@ export class Session {
     this.#output.pace.announced(frame.limits, now);
     this.#output.notice("welcome", { frame });
     for (const refresh of this.#overtaken) this.#done(refresh, "refreshed");
-    for (const subscription of this.#subscriptions.values()) this.#attach(subscription);
+    this.#subscriptions.online();
     this.#outbox.newConnection();
     this.#sendDue();
-  }
-
-  #caughtUp(frame) {
-    const subscription = this.#subscriptions.get(frame.conversation);
-    if (!subscription?.attached) return;
-    if (subscription.last < frame.seq) this.#reattach(subscription);
-    else this.#output.notice("caught_up", { frame });
   }
 
   #reply(said, now) {
     const reply = said.ok ? said : { ...said, error: said.error ?? NO_REASON };
     const command = this.#outbox.get(reply.re);
     if (!command) {
-      this.#verdict(reply);
+      this.#subscriptions.verdict(reply);
     } else if (reply.error?.code === "draining") {
       // Stays held: the next connection sends it again under the same id.
     } else if (reply.error?.code === "rate_limited") {
@@ -309,15 +272,9 @@ export class Session {
     }
   }
 
-  /** Somebody else deleted a conversation: nothing of it is asked for or said any more. */
-  #gone({ gone: conversation, code, message }) {
-    // One that had no verdict yet is the next of that name.
-    if (this.#subscriptions.get(conversation)?.epoch === null) return;
-    this.#over(conversation, { code, message, retryable: false });
-  }
-
+  /** Somebody else deleted a conversation. */
   #over(conversation, error) {
-    if (this.#subscriptions.delete(conversation)) this.#output.notice("deleted", { conversation, error });
+    if (this.#subscriptions.drop(conversation)) this.#output.notice("deleted", { conversation, error });
     this.#calls.forget(conversation);
     for (const held of this.#outbox.into(conversation)) {
       this.#settle(held, { type: "reply", re: held.id, ok: false, error });
@@ -328,36 +285,7 @@ export class Session {
   #settle(command, reply) {
     this.#outbox.settle(command.id);
     this.#output.notice("reply", { command, reply: meant(command, reply) });
-    if (command.type !== "delete") return;
-    const subscription = this.#subscriptions.get(command.conversation);
-    if (subscription && !subscription.attached) this.#attach(subscription);
-  }
-
-  #verdict(reply) {
-    for (const subscription of this.#subscriptions.values()) {
-      if (subscription.wireId !== reply.re || subscription.attached) continue;
-      const { conversation } = subscription;
-      if (reply.error?.code === "draining") return; // the next connection opens it
-      if (reply.error?.code === "conversation_not_found" && subscription.resumes) {
-        this.#over(conversation, { ...reply.error, message: DELETED });
-        return;
-      }
-      if (!reply.ok) {
-        this.#output.notice("lost", { conversation, error: reply.error });
-        return;
-      }
-      const reason = subscription.attach(reply);
-      if (reason === "epoch_changed") this.#calls.forget(conversation);
-      if (reason) this.#output.notice("reset", { conversation, reason });
-      this.#output.notice("opened", { conversation, reply });
-    }
-  }
-
-  #heartbeat(frame) {
-    for (const [conversation, head] of Object.entries(frame.heads)) {
-      const subscription = this.#subscriptions.get(conversation);
-      if (subscription?.stuckBelow(head)) this.#reattach(subscription);
-    }
+    if (command.type === "delete") this.#subscriptions.deleted(command.conversation);
   }
 
   #toolRequest(request) {

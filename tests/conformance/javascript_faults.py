@@ -50,9 +50,9 @@ JAVASCRIPT: dict[str, tuple[str, str, str, str]] = {
     ),
     "takes events before the verdict": (
         "cursor",
-        "session.js",
-        "if (!subscription?.attached) return;\n    subscription.unackedBytes",
-        "if (!subscription) return;\n    subscription.unackedBytes",
+        "subscriptions.js",
+        "if (!subscription?.attached) return false;\n    subscription.unackedBytes",
+        "if (!subscription) return false;\n    subscription.unackedBytes",
     ),
     "does not count what it does not know": (
         "cursor",
@@ -182,14 +182,14 @@ JAVASCRIPT: dict[str, tuple[str, str, str, str]] = {
     ),
     "opens what is to be deleted": (
         "commands",
-        "session.js",
-        " || this.#outbox.deletes(subscription.conversation)",
+        "subscriptions.js",
+        " || this.#isDeleting(conversation)",
         "",
     ),
     "opens again what somebody deleted": (
         "deleted",
         "session.js",
-        "else this.#gone(frame);",
+        "else this.#subscriptions.gone(frame);",
         "",
     ),
     "says again what was for it": (
@@ -200,7 +200,7 @@ JAVASCRIPT: dict[str, tuple[str, str, str, str]] = {
     ),
     "says again what was for one that was deleted meanwhile": (
         "deleted",
-        "session.js",
+        "subscriptions.js",
         "&& subscription.resumes",
         "&& false",
     ),
@@ -212,7 +212,7 @@ JAVASCRIPT: dict[str, tuple[str, str, str, str]] = {
     ),
     "ends the next of that name": (
         "deleted",
-        "session.js",
+        "subscriptions.js",
         "get(conversation)?.epoch === null",
         "get(conversation)?.epoch === 0",
     ),
@@ -266,7 +266,7 @@ JAVASCRIPT: dict[str, tuple[str, str, str, str]] = {
     ),
     "counts the gaps of an older connection": (
         "cursor",
-        "session.js",
+        "subscriptions.js",
         "      subscription.misses = 0;\n",
         "",
     ),
@@ -345,7 +345,7 @@ JAVASCRIPT: dict[str, tuple[str, str, str, str]] = {
     ),
     "asks for less when it opens again": (
         "reset",
-        "session.js",
+        "subscriptions.js",
         "wanted ?? subscription.wanted",
         "wanted ?? {}",
     ),
