@@ -6,8 +6,9 @@ import anyio
 import pytest
 from structlog.testing import capture_logs
 
-from tests.connections.journal import Disk, Journal, desk, text
+from tests.connections.journal import Disk, Journal, desk, settle, text
 from tests.fakes.clocks import jumping_time  # noqa: F401 - a fixture
+from wsserver.connections.viewer import BLOCK_BYTES
 from wsserver.log.entry import Entry
 
 
@@ -17,9 +18,11 @@ class Asked(Disk):
     def __init__(self) -> None:
         super().__init__()
         self.times: list[float] = []
+        self.sizes: list[int] = []
 
     async def read(self, key: str, after: int, max_bytes: int) -> list[Entry]:
         self.times.append(anyio.current_time())
+        self.sizes.append(max_bytes)
         return await super().read(key, after, max_bytes)
 
 
@@ -56,3 +59,19 @@ async def test_each_outage_begins_anew() -> None:
                         await d.wire.changed()
             assert disk.times[-1] - disk.times[0] == pytest.approx(0.7, rel=0.01)
     assert [line["event"] for line in lines] == ["history_unavailable"] * 2
+
+
+@pytest.mark.parametrize(
+    ("window_bytes", "asked"),
+    [(None, BLOCK_BYTES), (2**20, BLOCK_BYTES), (2_000, 2_000)],
+)
+async def test_no_more_is_asked_for_than_may_be_sent(
+    window_bytes: int | None, asked: int
+) -> None:
+    disk = Asked()
+    journal = await (await Journal(disk).told(*["x" * 100] * 10)).forgotten()
+    async with desk() as d:
+        d.view(journal, window_bytes=window_bytes)
+        await settle()
+        assert text(d.got()) == "x" * 1_000
+    assert disk.sizes[0] == asked
