@@ -7,6 +7,7 @@ import signal
 import sys
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
+from functools import partial
 from importlib.util import find_spec
 from types import FrameType
 
@@ -14,6 +15,7 @@ import anyio
 import structlog
 
 from wsserver import __version__
+from wsserver.background import kept
 from wsserver.last_resort import LastResort
 from wsserver.logging import configure
 from wsserver.open_files import allow_most, fitted
@@ -97,14 +99,15 @@ async def _serve_until_told(
     with _hangups(hangup.set), anyio.CancelScope() as everything:
         async with anyio.create_task_group() as watch:
             watch.start_soon(_await_signals, serves, drain, stop)
-            watch.start_soon(service.live)
+            watch.start_soon(kept, "service", service.live)
             async with serving(settings, parts) as server:
                 serves.set()
                 _announce(server)
                 service.ready()
                 watch.start_soon(_settle, server)
                 async with anyio.create_task_group() as reloads:
-                    reloads.start_soon(_reload, server, hangup, service)
+                    reload = partial(_reload, server, hangup, service)
+                    reloads.start_soon(kept, "reload", reload)
                     await told.wait()
                     reloads.cancel_scope.cancel()
                 service.stopping()

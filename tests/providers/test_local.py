@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import anyio
 import anyio.lowlevel
@@ -108,6 +109,34 @@ async def test_a_child_that_dies_is_started_again_on_its_port(settings: LocalSet
                 await anyio.lowlevel.checkpoint()
         assert server.pid != first
         assert server.base_url == before
+
+
+async def test_one_that_can_not_be_started_again_is_tried_until_it_can(
+    settings: LocalSettings, monkeypatch: pytest.MonkeyPatch
+):
+    opens, failures = anyio.open_process, [OSError(24, "Too many open files")]
+
+    async def open_process(*args: Any, **options: Any) -> Any:
+        if failures:
+            raise failures.pop()
+        return await opens(*args, **options)
+
+    async with LocalServer(settings, command=child()) as server:
+        assert server.pid is not None
+        monkeypatch.setattr(anyio, "open_process", open_process)
+        monkeypatch.setattr(local, "restart_delay_seconds", lambda _: 0.0)
+        os.kill(server.pid, signal.SIGKILL)
+        with anyio.fail_after(10):
+            while server.restarts < 2 or not server.serving:
+                await anyio.lowlevel.checkpoint()
+
+
+async def test_one_that_can_not_be_started_at_all_is_an_error(
+    settings: LocalSettings,
+):
+    with pytest.raises(LocalModelError, match="can't be run: FileNotFoundError"):
+        async with LocalServer(settings, command=["/there/is/none"]):
+            pass
 
 
 async def test_a_missing_package_is_named_with_its_command(settings: LocalSettings):

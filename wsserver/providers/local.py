@@ -158,7 +158,12 @@ class LocalServer(anyio.AsyncContextManagerMixin):
         failures = 0
         while True:
             started_at = anyio.current_time()
-            reason = await self._run_child()
+            try:
+                reason = await self._run_child()
+            except Exception as error:
+                # The boundary of a child: no file may be left for its pipes, say.
+                log.exception("local model failed to run")
+                reason = f"the local model can't be run: {type(error).__name__}"
             if self._url is None:
                 self._obstacle = reason
                 self._settled.set()

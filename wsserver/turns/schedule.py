@@ -150,6 +150,7 @@ class Schedule:
             log.exception("turn_not_ended", key=self._log.key)
         else:
             self._turn_ended()
+            self.last = None  # what it would say of late results, nobody can tell
 
     def _turn_ended(self) -> None:
         """The turn's `done` is in the log: the conversation is free."""
