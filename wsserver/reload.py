@@ -45,32 +45,43 @@ class Reload:
 
     def __init__(self) -> None:
         """Begins with none."""
-        self._files: list[Renewable[Any]] = []
-        # Of its own: a thread that hangs must hold up nothing but this.
-        self._threads = anyio.CapacityLimiter(1)
+        # A thread that hangs holds up its own file, and nothing else.
+        self._files: list[tuple[Renewable[Any], anyio.CapacityLimiter]] = []
 
     def add(self, file: Renewable[Any]) -> None:
         """Reads a file again, too, from now on."""
-        self._files.append(file)
+        self._files.append((file, anyio.CapacityLimiter(1)))
 
-    async def run(self) -> None:
-        """Reads all files once, and takes up what is of use."""
-        for one in self._files:
-            try:
-                with anyio.fail_after(READ_SECONDS):
-                    content = await anyio.to_thread.run_sync(
-                        one.read, abandon_on_cancel=True, limiter=self._threads
-                    )
-            except SettingsError as error:
-                _refused(str(error))
-            except TimeoutError:
-                _refused(
-                    f"{one.setting}: {one.file} can't be read within"
-                    f" {READ_SECONDS:g} s; is the disk there?"
-                )
-            else:
-                told = one.take(content) or {}
-                log.info("reloaded", setting=one.setting, file=one.file, **told)
+    async def run(self, taken: Callable[[], None]) -> None:
+        """Reads all files once, and takes up what is of use.
+
+        Args:
+            taken: Called after each file that was taken up.
+        """
+        async with anyio.create_task_group() as tasks:
+            for file, threads in self._files:
+                tasks.start_soon(_renew, file, threads, taken)
+
+
+async def _renew(
+    file: Renewable[Any], threads: anyio.CapacityLimiter, taken: Callable[[], None]
+) -> None:
+    try:
+        with anyio.fail_after(READ_SECONDS):
+            content = await anyio.to_thread.run_sync(
+                file.read, abandon_on_cancel=True, limiter=threads
+            )
+    except SettingsError as error:
+        _refused(str(error))
+    except TimeoutError:
+        _refused(
+            f"{file.setting}: {file.file} can't be read within {READ_SECONDS:g} s;"
+            " is the disk there?"
+        )
+    else:
+        told = file.take(content) or {}
+        log.info("reloaded", setting=file.setting, file=file.file, **told)
+        taken()
 
 
 def _refused(about: str) -> None:

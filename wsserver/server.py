@@ -174,9 +174,7 @@ class Server:
 
         Whoever is connected by a key that is gone is dropped.
         """
-        await self._reload.run()
-        for connection in tuple(self.connections):
-            connection.check_credentials()
+        await self._reload.run(self._check_credentials)
 
     async def drain(self) -> None:
         """Lets everything come to its end, within the drain time and 2 s."""
@@ -217,6 +215,10 @@ class Server:
             await connection.run()
         finally:
             self.connections.discard(connection)
+
+    def _check_credentials(self) -> None:
+        for connection in tuple(self.connections):
+            connection.check_credentials()
 
     def _lags(self) -> list[int]:
         return [lag for connection in self.connections for lag in connection.lags()]

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from signal import SIGINT, SIGKILL, SIGSTOP, SIGTERM
+from signal import SIGHUP, SIGINT, SIGKILL, SIGSTOP, SIGTERM, Signals
 from typing import Any
 
 import orjson
@@ -202,8 +202,8 @@ sys.exit(run(load(flags={"port": "0"}, environ={}), Parts(store=Slow())))
 """
 
 
-@pytest.mark.parametrize("times", [1, 2])
-def test_a_signal_ends_a_start_that_takes_long(times: int) -> None:
+@pytest.mark.parametrize("numbers", [[SIGTERM], [SIGTERM, SIGTERM], [SIGHUP, SIGTERM]])
+def test_a_signal_ends_a_start_that_takes_long(numbers: list[Signals]) -> None:
     with subprocess.Popen(  # noqa: S603 - our own code
         [sys.executable, "-c", STARTING],
         stdout=subprocess.PIPE,
@@ -213,8 +213,8 @@ def test_a_signal_ends_a_start_that_takes_long(times: int) -> None:
         try:
             assert process.stdout is not None
             assert process.stdout.readline() == "recovering\n"
-            for _ in range(times):
-                process.send_signal(SIGTERM)
+            for number in numbers:
+                process.send_signal(number)
             out, log = process.communicate(timeout=10)
         finally:
             process.kill()

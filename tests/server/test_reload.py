@@ -2,12 +2,15 @@
 
 import os
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from signal import SIGHUP, SIGTERM
+from threading import Event
 from typing import Any
 
 import orjson
 import pytest
+from structlog.testing import capture_logs
 
 from tests.server.renewed import (
     a_folder,
@@ -18,6 +21,8 @@ from tests.server.renewed import (
     until,
     until_logged,
 )
+from wsserver import reload
+from wsserver.reload import Reload, Renewable
 
 ANN, EVE, BOB = "key-of-ann-0123456", "key-of-eve-0123456", "key-of-bob-0123456"
 
@@ -201,3 +206,29 @@ def test_the_key_for_tokens_is_taken_up(
     assert close_code(connected(server, token(before))) == 4401
     ask(old, "demo/fast:tokens=3")
     assert until(old, "done")["status"] == "completed", "its token has not ended"
+
+
+def returned(value: str) -> str:
+    return value
+
+
+async def test_a_file_that_hangs_holds_up_no_other(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(reload, "READ_SECONDS", 0.05)
+    hangs, took = Event(), list[str]()
+    files = Reload()
+    for name, read in (("a", hangs.wait), ("b", partial(returned, "new"))):
+        files.add(Renewable(setting=name, file=name, read=read, take=took.append))
+    try:
+        with capture_logs() as lines:
+            for _ in range(3):
+                await files.run(lambda: took.append("taken"))
+    finally:
+        hangs.set()
+    assert took == ["new", "taken"] * 3
+    refused = [line["about"] for line in lines if line["event"] == "reload_refused"]
+    assert len(refused) == 3
+    assert all(
+        about.startswith("a: a can't be read within 0.05 s") for about in refused
+    )

@@ -110,6 +110,13 @@ def test_no_more_may_wait_than_there_are_files_for(
     assert queues.size == size
 
 
+def test_of_those_that_take_two_files_half_as_many_may_wait() -> None:
+    queues = AcceptQueues(100, files=2)
+    assert queues.size == 50
+    queues.fit(60)
+    assert queues.size == 20
+
+
 def test_the_systems_queue_is_made_to_fit() -> None:
     queues = AcceptQueues(40)
     with socket.create_server(("127.0.0.1", 0), backlog=queues.size) as listening:

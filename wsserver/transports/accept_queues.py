@@ -19,9 +19,15 @@ _STEP_SHARE = 8
 class AcceptQueues:
     """The queues of one listener's sockets."""
 
-    def __init__(self, room: int) -> None:
-        """Takes for how many connections there are files, open ones included."""
+    def __init__(self, room: int, *, files: int = 1) -> None:
+        """Takes what they have to fit to.
+
+        Args:
+            room: For how many connections there are files, open ones included.
+            files: How many a connection takes while it is accepted.
+        """
         self._room = room
+        self._files = files
         self._sockets: list[socket.socket] = []
         self.size = self._fitting(0)
 
@@ -47,4 +53,4 @@ class AcceptQueues:
         self._sockets.clear()
 
     def _fitting(self, connections: int) -> int:
-        return min(max(FEWEST, self._room - connections), MOST)
+        return min(max(FEWEST, (self._room - connections) // self._files), MOST)

@@ -30,7 +30,7 @@ from wsserver.transports.http import (
     upgrade_required,
 )
 from wsserver.transports.metrics_access import MetricsAccess
-from wsserver.transports.secure import SecureWebSocket
+from wsserver.transports.secure import FILES_AT_FIRST, SecureWebSocket
 from wsserver.transports.turned_away import Reason, TurnedAway
 from wsserver.transports.websocket import (
     CLOSE_SECONDS,
@@ -124,7 +124,8 @@ class Listener:
         self._tasks = tasks
         self._turned_away = TurnedAway(turned_away)
         self._accept_queues = AcceptQueues(
-            endpoint.max_connections + 2 * endpoint.spare_connections
+            endpoint.max_connections + 2 * endpoint.spare_connections,
+            files=1 if endpoint.tls is None else FILES_AT_FIRST,
         )
         self._stricter = stricter
         self._live = set[WebSocket]()

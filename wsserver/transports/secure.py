@@ -17,6 +17,9 @@ from anyio.abc import TaskGroup
 
 from wsserver.transports.websocket import CLOSE_SECONDS, WebSocket
 
+FILES_AT_FIRST = 2
+"""How many each takes in the moment in which it is accepted."""
+
 log = structlog.get_logger(__name__)
 
 
