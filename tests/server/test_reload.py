@@ -6,6 +6,7 @@ from functools import partial
 from pathlib import Path
 from signal import SIGHUP, SIGTERM
 from threading import Event
+from time import monotonic
 from typing import Any
 
 import orjson
@@ -13,6 +14,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from tests.server.renewed import (
+    WAIT_SECONDS,
     a_folder,
     ask,
     clients,
@@ -161,7 +163,9 @@ def test_without_files_nothing_happens(start: Any, connected: Any) -> None:
     ask(client, "demo/fast:tokens=3")
     assert until(client, "done")["status"] == "completed"
     server.tell(SIGTERM)
-    for _ in range(100):
+    deadline = monotonic() + WAIT_SECONDS
+    while server.process.poll() is None:  # to its very end
+        assert monotonic() < deadline
         server.tell(SIGHUP)
     assert server.wait()[0] == 0
 
