@@ -106,6 +106,20 @@ async def test_the_database_of_another_program_is_left_alone(path: Path) -> None
     assert await query(path, "SELECT name FROM sqlite_schema") == [("theirs",)]
 
 
+@pytest.mark.parametrize("mark", ["application_id", "user_version"])
+async def test_so_is_one_that_it_has_only_marked_as_its_own(
+    path: Path, mark: str
+) -> None:
+    await query(path, f"PRAGMA {mark} = 7")
+
+    with pytest.raises(StoreError, match="another program"):
+        async with opened(path):
+            pass
+
+    assert await query(path, f"PRAGMA {mark}") == [(7,)]
+    assert await query(path, "SELECT name FROM sqlite_schema") == []
+
+
 async def test_a_damaged_file_says_what_to_do(path: Path) -> None:
     async with opened(path) as store:
         await store.commit([appending(tokens(1, 5000))], NOW)

@@ -73,9 +73,22 @@ async def test_text_of_what_was_deleted_does_not_come_back(path: Path) -> None:
         assert await store.meta(OTHER) is None
 
 
-@pytest.mark.parametrize(("lost", "head"), [(3, 2), (2, 1)])
+def damaged(number: int) -> Callable[[bytearray], None]:
+    def damage(content: bytearray) -> None:
+        content[content.index(b"t%d " % number)] ^= 1
+
+    return damage
+
+
+def never_written(content: bytearray) -> None:
+    content[:] = bytes(len(content))
+
+
+@pytest.mark.parametrize(
+    ("lose", "head"), [(damaged(3), 2), (damaged(2), 1), (never_written, 1)]
+)
 async def test_text_that_was_lost_ends_the_epoch(
-    path: Path, lost: int, head: int
+    path: Path, lose: Callable[[bytearray], None], head: int
 ) -> None:
     """Also where nothing that follows on the rows is left."""
     store = await open_file(path)
@@ -86,7 +99,7 @@ async def test_text_that_was_lost_ends_the_epoch(
     await crash(store)
     file = anyio.Path(f"{path}-text1")
     content = bytearray(await file.read_bytes())
-    content[content.index(b"t%d " % lost)] ^= 1
+    lose(content)
     await file.write_bytes(content)
 
     with structlog.testing.capture_logs() as logged:

@@ -95,6 +95,24 @@ def test_order_is_of_numbers_whichever_file_is_older() -> None:
         assert read_text_files(path).texts == {KEYS[0]: [*first, *second]}
 
 
+@pytest.mark.parametrize("power", [False, True])
+def test_that_there_are_files_outlives_a_loss_of_power_where_that_is_wanted(
+    monkeypatch: pytest.MonkeyPatch, power: bool
+) -> None:
+    synced: list[bool] = []
+
+    def note(file: int) -> None:
+        synced.append(stat.S_ISDIR(os.fstat(file).st_mode))
+
+    monkeypatch.setattr(os, "fsync", note)
+    with TemporaryDirectory() as folder:
+        with closing(TextFiles(Path(folder) / "s.db", power=power)):
+            pass
+        names = [file.name for file in Path(folder).iterdir()]
+    assert len(names) == 2
+    assert any(synced) == power, "the folder has their names"
+
+
 def test_what_is_cleared_is_overwritten() -> None:
     with opened() as (path, files):
         entry = text_entry("delta", 1, 1, "a rather private sentence")
