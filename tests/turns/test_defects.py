@@ -7,7 +7,7 @@ import anyio
 import pytest
 from structlog.testing import capture_logs
 
-from protocol.events import Event, TurnErrorEvent
+from protocol.events import Event, StartEvent, TurnErrorEvent
 from tests.fakes.faulty import FaultyStore
 from tests.fakes.rig import rig
 from tests.fakes.scripted import ScriptedProvider, Step, says
@@ -185,7 +185,24 @@ def where_a_turn_is_made(talk: Talk, patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Turn, "__init__", once(Turn.__init__))
 
 
-@pytest.mark.parametrize("breaks", [where_models_are_found, where_a_turn_is_made])
+def where_its_start_is_appended(talk: Talk, patch: pytest.MonkeyPatch) -> None:
+    log = talk.conversation.log
+    appends = ConversationLog.append
+    fails = once(lambda: None)
+
+    def append(one: ConversationLog, event: type[Event], **members: Any) -> Event:
+        made = appends(one, event, **members)
+        if one is log and event is StartEvent:
+            fails()
+        return made
+
+    patch.setattr(ConversationLog, "append", append)
+
+
+@pytest.mark.parametrize(
+    "breaks",
+    [where_models_are_found, where_a_turn_is_made, where_its_start_is_appended],
+)
 async def test_where_it_begins_it_ends_it_and_the_next_begins(
     breaks: Callable[[Talk, pytest.MonkeyPatch], None],
     monkeypatch: pytest.MonkeyPatch,
@@ -199,6 +216,18 @@ async def test_where_it_begins_it_ends_it_and_the_next_begins(
         assert await talk.dones() == ["completed", "failed", "completed"]
         [error] = [e for e in await talk.log() if isinstance(e, TurnErrorEvent)]
         assert error.code == "internal"
+
+
+async def test_while_it_ends_it_keeps_no_message_waiting(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with talking(LONG) as talk:
+        talk.send()
+        talk.send("next")
+        running = talk.rig.services.running
+        monkeypatch.setattr(running, "of", once(running.of))
+        assert (await talk.done()).status == "completed"
+        assert await talk.dones() == ["completed", "completed"]
 
 
 class Torn(FaultyStore):

@@ -24,7 +24,7 @@ from tests.turns.served import (
 )
 from wsserver.engine.server_tools import ToolError
 from wsserver.engine.tools import SILENT_FAILURE
-from wsserver.turns.served_calls import fitted
+from wsserver.turns.served_calls import ServedCalls, fitted
 
 
 class UnsayableError(Exception):
@@ -137,6 +137,21 @@ async def test_an_output_that_fails_as_it_is_written_fails_the_call() -> None:
         assert (await done(conversation)).status == "completed"
         (result,) = await results(conversation)
         assert (result.status, result.output) == ("error", "a fault of the output")
+
+
+async def test_a_defect_of_ours_fails_the_call_and_nothing_else(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def broken(*_: object) -> NoReturn:
+        raise RuntimeError("a defect")
+
+    monkeypatch.setattr(ServedCalls, "_result", broken)
+    provider = ScriptedProvider(calling("tool"), says("ok"))
+    async with rig(provider) as r:
+        conversation, _ = await begun(r, FakeTools(tool=gives("")), *named("tool"))
+        assert (await done(conversation)).status == "completed"
+        (result,) = await results(conversation)
+        assert (result.status, result.output) == ("error", SILENT_FAILURE)
 
 
 async def test_t06_a_huge_output_is_cut_with_a_notice() -> None:

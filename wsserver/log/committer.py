@@ -330,9 +330,11 @@ class Committer:
         for conversation, write in pairs:
             try:
                 entries += conversation.committed(write)
+                settled = conversation.clean or not (write.meta and write.meta.live)
             except Exception:
                 # The boundary of a log: the store has it, and the others too.
                 log.exception("log_defective", key=conversation.key)
-            if conversation.clean or not (write.meta and write.meta.live):
-                self._tell(partial(self.on_settled, conversation))
+            else:
+                if settled:
+                    self._tell(partial(self.on_settled, conversation))
         return entries

@@ -88,6 +88,7 @@ class Schedule:
             model = self._state.config.model or services.models.default
             connection = self._senders.pop(waiting.seq, None)
             failure: Failure | None = None
+            turn = self._log.head + 1
             if not waiting.withdrawn:
                 try:
                     target = services.models.resolve(model)
@@ -99,6 +100,10 @@ class Schedule:
                     # Whoever made it begin is not to fail for a defect of this turn.
                     log.exception("turn_not_started", key=self._log.key)
                     failure = DEFECT
+                    if self._log.head >= turn:  # its `start` is there
+                        self._state.running = self._state.last_turn = turn
+                        end_by_log(self._log, self._state, services, failed(DEFECT))
+                        continue
             self._state.last_turn = end_at_once(
                 self._log, waiting, model, services, failure
             )
@@ -141,28 +146,31 @@ class Schedule:
 
     def _turn_lost(self, turn: int) -> None:
         """A defect ended a turn's task: the log tells what the turn still lacks."""
-        if turn != self._state.running:
-            return  # nothing
         try:
-            end_by_log(self._log, self._state, self._services, failed(DEFECT))
+            if self._state.running == turn:
+                end_by_log(self._log, self._state, self._services, failed(DEFECT))
+                self._turn_ended()
+                self.last = None  # what it would say of late results, nobody can tell
+            else:
+                self._go_on()
         except Exception:
             # Its log is what is defective: the next start of the server tries again.
             log.exception("turn_not_ended", key=self._log.key)
-        else:
-            self._turn_ended()
-            self.last = None  # what it would say of late results, nobody can tell
 
     def _turn_ended(self) -> None:
         """The turn's `done` is in the log: the conversation is free."""
-        self._state.running = self._state.asked_tokens = 0
-        running = self._services.running
-        running.ended(self._space)
         self.last, self.turn = self.turn, None
+        self._state.running = self._state.asked_tokens = 0
+        self._services.running.ended(self._space)
+        self._log.compact_soon()
+        self._go_on()
+
+    def _go_on(self) -> None:
+        """Lets those begin that waited for the turn's end."""
         waiting = {message.seq for message in self._state.queue}
         for joined in self._senders.keys() - waiting:
             del self._senders[joined]
-        self._log.compact_soon()
         self.start_next()
-        running.let_begin(self._space)
+        self._services.running.let_begin(self._space)
         if self.turn is None:
             self._on_ended()

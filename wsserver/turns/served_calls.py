@@ -87,9 +87,14 @@ class ServedCalls:
         # Its task begins wherever the call came up: in another turn's task, or in nobody's.
         structlog.contextvars.bind_contextvars(**self._ids)
         with scope:
-            # A tool acts on the world: that it was called is stored before.
-            await self._conversation.until_stored(self._conversation.head)
-            status, output = await self._result(opened)
+            try:
+                # A tool acts on the world: that it was called is stored before.
+                await self._conversation.until_stored(self._conversation.head)
+                status, output = await self._result(opened)
+            except Exception:
+                # The boundary of a call: it pays for a defect of ours, and no other.
+                log.exception("served_call_defective", tool=opened.name)
+                status, output = "error", SILENT_FAILURE
             if self._scopes.pop(opened.call, None) is not None:
                 self._settle(opened.call, status, output, "server")
 
