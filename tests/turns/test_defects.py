@@ -199,9 +199,19 @@ def where_its_start_is_appended(talk: Talk, patch: pytest.MonkeyPatch) -> None:
     patch.setattr(ConversationLog, "append", append)
 
 
+def where_it_is_counted(talk: Talk, patch: pytest.MonkeyPatch) -> None:
+    running = talk.rig.services.running
+    patch.setattr(running, "began", once(running.began))
+
+
 @pytest.mark.parametrize(
     "breaks",
-    [where_models_are_found, where_a_turn_is_made, where_its_start_is_appended],
+    [
+        where_models_are_found,
+        where_a_turn_is_made,
+        where_its_start_is_appended,
+        where_it_is_counted,
+    ],
 )
 async def test_where_it_begins_it_ends_it_and_the_next_begins(
     breaks: Callable[[Talk, pytest.MonkeyPatch], None],

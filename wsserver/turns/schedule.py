@@ -99,7 +99,7 @@ class Schedule:
                 except Exception:
                     # Whoever made it begin is not to fail for a defect of this turn.
                     log.exception("turn_not_started", key=self._log.key)
-                    failure = DEFECT
+                    failure, self.turn = DEFECT, None
                     if self._log.head >= turn:  # its `start` is there
                         self._state.running = self._state.last_turn = turn
                         end_by_log(self._log, self._state, services, failed(DEFECT))
