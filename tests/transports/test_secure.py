@@ -153,3 +153,21 @@ async def test_without_a_file_for_it_a_client_is_dropped(
     monkeypatch.undo()
     async with client(secure):
         await secure.connection()
+
+
+@pytest.mark.parametrize("open_seconds", [0.5])
+async def test_a_defect_in_one_costs_one(
+    secure: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def defect(_: str) -> None:
+        raise RuntimeError("not foreseen")
+
+    async with client(secure) as there:
+        await secure.connection()
+        with monkeypatch.context() as patched, capture_logs() as lines:
+            patched.setattr(secure.listener._turned_away, "add", defect)
+            slow = await secure.silent()
+            assert await slow.receive_all() == b""
+            await until_connected(secure, 1)
+        assert "handshake_defective" in [line["event"] for line in lines]
+        assert await there.ping() is not None

@@ -85,6 +85,16 @@ class SecureWebSocket(WebSocket):
 
     async def _secure(self, own: socket.socket) -> None:
         try:
+            await self._shake_hands(own)
+        except Exception:
+            # The boundary of a handshake: for a defect in it only this client pays.
+            log.exception("handshake_defective")
+        finally:
+            if not self._secured:
+                self._lost(self)
+
+    async def _shake_hands(self, own: socket.socket) -> None:
+        try:
             with self._handshake:
                 await self.loop.connect_accepted_socket(
                     lambda: self,
@@ -97,9 +107,6 @@ class SecureWebSocket(WebSocket):
             if isinstance(error, ConnectionAbortedError):
                 self._late()
             log.debug("handshake_failed", about=str(error))
-        finally:
-            if not self._secured:
-                self._lost(self)
 
 
 def _taken_from(plain: asyncio.Transport) -> socket.socket | None:
