@@ -69,6 +69,13 @@ async def test_it_keeps_both_up_to_date(authority: EitherAuthority, keys: Keys) 
     assert keys.running.is_set()
 
 
+async def test_whichever_comes_first(tokens: JwtAuthority, keys: Keys) -> None:
+    authority = EitherAuthority(tokens, KeyAuthority.parse([f"bot:{KEY}"], "keys.txt"))
+    with anyio.fail_after(5):
+        await authority.run()
+    assert keys.running.is_set()
+
+
 async def test_a_key_that_was_taken_back_does_not_stand(
     tokens: JwtAuthority,
 ) -> None:

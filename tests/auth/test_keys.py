@@ -129,6 +129,11 @@ def test_a_file_may_begin_with_a_byte_order_mark(tmp_path: Path) -> None:
     assert KeyAuthority.load(file).warnings == ()
 
 
+def test_a_key_of_sixteen_characters_is_good_and_a_shorter_one_is_told() -> None:
+    authority = parse(f"alice:{'a' * 16}\n# bob\nbob:{'b' * 15}")
+    assert authority.warnings == ("keys.txt:3: the key is shorter than 16 characters",)
+
+
 async def test_everything_is_allowed_within_the_space_and_nothing_outside() -> None:
     authority = parse(f"alice:{ALICE}")
     alice = await authority.authenticate(ALICE)

@@ -153,6 +153,12 @@ def test_a_key_that_is_of_no_use_is_left_out(key: dict[str, Any]) -> None:
     assert {kid for kid, _ in served(key, jwk("ec", kid="good"))} == {"good"}
 
 
+def test_a_secret_that_anybody_may_read_is_no_key() -> None:
+    secret = {"kty": "oct", "k": "c2VjcmV0" * 12, "alg": "HS256", "kid": "x"}
+    with pytest.raises(KeySetError, match="of use"):
+        served(secret, algorithms=frozenset({"HS256"}))
+
+
 def test_only_so_many_keys_are_looked_at() -> None:
     many = [{"kty": "new"}] * (MOST_KEYS - 1)
     assert served(*many, jwk("ec", kid="k")) == {("k", "ES256")}

@@ -117,6 +117,25 @@ async def test_files_that_are_full_are_moved(
     assert names == {"s.db", "s.db.lock"}
 
 
+@pytest.mark.parametrize("retired", [False, True])
+async def test_what_is_deleted_while_a_full_file_is_still_to_be_moved_goes_too(
+    store: SqliteStore, path: Path, retired: bool
+) -> None:
+    await begin(store, KEY, OTHER)
+    await stream(store, 2, 5)
+    if retired:
+        await store._writer.call(store._journal.retire)
+        await stream(store, 6, 7)
+    head = 7 if retired else 5
+    await store.commit([Write(key=OTHER, delete=True)], NOW)
+    assert await store.read(KEY, 0, ALL) == tokens(1, head)
+    assert await store.meta(OTHER) is None
+    await crash(store)
+    async with opened(path) as again:
+        assert await again.read(KEY, 0, ALL) == tokens(1, head)
+        assert await again.meta(OTHER) is None
+
+
 async def test_a_medium_that_fails_has_nothing_of_the_commit(
     store: SqliteStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
