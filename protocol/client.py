@@ -17,35 +17,31 @@ from typing import assert_never
 
 from protocol.backoff import Backoff
 from protocol.client_commands import AnyCommand, Commands
+from protocol.client_deliveries import Deliveries
 from protocol.client_events import (
     ClientEvent,
     Connected,
     Cursor,
     Disconnected,
     DropConnection,
-    Replied,
     Stopped,
 )
 from protocol.client_link import ClientStateError, Link, Phase
-from protocol.client_outbox import Outbox
 from protocol.client_output import Output
-from protocol.client_replies import done, meant, refused
 from protocol.client_subscriptions import Subscriptions
 from protocol.client_tools import ToolLedger
 from protocol.codec import UnknownFrame, decode_server_frame, encode
 from protocol.commands import (
     Ack,
     Close,
-    Command,
     Delete,
     Hello,
     Open,
     Ping,
     Refresh,
     ToolProgress,
-    ToolResult,
 )
-from protocol.content import ClientInfo, ErrorBody
+from protocol.content import ClientInfo
 from protocol.control import (
     AuthExpiring,
     CaughtUp,
@@ -101,17 +97,21 @@ class ClientProtocol(Commands):
             welcome_timeout_seconds=welcome_timeout_seconds,
         )
         self._output = Output()
-        self._outbox = Outbox()
         self._tools = ToolLedger()
+        self._deliveries = Deliveries(
+            self._output,
+            self._tools,
+            is_wanted=self._is_wanted,
+            deleted=self._deleted,
+        )
         self._subscriptions = Subscriptions(
             self._output,
             new_id=self._new_id,
             new_epoch=self._tools.forget,
-            over=self._over,
-            deletes=self._outbox.deletes,
+            over=self._deliveries.over,
+            deletes=self._deliveries.deletes,
             backoff=Backoff(random=random),
         )
-        self._overtaken: list[Command] = []
         self._last_fault: ErrorFrame | None = None
 
     @property
@@ -149,8 +149,7 @@ class ClientProtocol(Commands):
         self._link.connected(now)
         self._output.frame_bytes = None
         self._last_fault = None
-        # Credentials older than those of this `hello`.
-        self._overtaken = [held for held in self._outbox if isinstance(held, Refresh)]
+        self._deliveries.greeted()
         self._output.write(
             Hello(protocol=VERSION, token=self.token, client=self._client)
         )
@@ -166,7 +165,7 @@ class ClientProtocol(Commands):
         if self.phase not in {"greeting", "online"}:
             raise ClientStateError(f"nothing can arrive while {self.phase}.")
         self._link.heard(now)
-        self._advance(now)
+        self._deliveries.advance(now)
         try:
             frame = decode_server_frame(data)
         except FrameError as fault:
@@ -192,9 +191,7 @@ class ClientProtocol(Commands):
         retry_in_seconds = self._link.lost(code, now)
         self._output.take_frames()
         self._subscriptions.offline()
-        for command in self._outbox:
-            if isinstance(command, Close):
-                self._settle(done(command, "closed"))
+        self._deliveries.offline()
         if retry_in_seconds is not None:
             self._output.emit(
                 Disconnected(code=code, retry_in_seconds=retry_in_seconds)
@@ -208,9 +205,7 @@ class ClientProtocol(Commands):
         times = (
             self._link.next_timer(),
             self._subscriptions.next_timer(),
-            self._outbox.next_timer(self._output.pace.room_at())
-            if self.phase == "online"
-            else None,
+            self._deliveries.next_timer(),
         )
         return min((at for at in times if at is not None), default=None)
 
@@ -226,9 +221,9 @@ class ClientProtocol(Commands):
                     self._output.emit(DropConnection(why=due))
                 case _:
                     assert_never(due)
-        self._advance(now)
+        self._deliveries.advance(now)
         self._subscriptions.timer(now)
-        self._send_due()
+        self._deliveries.send_due()
 
     def data_to_send(self) -> list[bytes]:
         """Takes the text messages that are to be sent, in order."""
@@ -245,65 +240,21 @@ class ClientProtocol(Commands):
         if isinstance(command, Open):
             self._subscriptions.want(command)
             return command
-        self._outbox.hold(command, frame)
         match command:
-            case Close():
+            case Close() | Delete():
                 self._subscriptions.drop(command.conversation)
-                self._tools.let_go(command.conversation)
-            case Delete():
-                self._subscriptions.drop(command.conversation)
-                self._tools.forget(command.conversation)
-            case ToolResult():
-                self._tools.answer(command.conversation, command.call, frame)
             case Refresh():
                 self.token = command.token
             case _:
                 pass
-        if self.phase == "online":
-            self._send_due()
-        elif isinstance(command, Close):
-            self._settle(done(command, "closed"))
+        self._deliveries.hold(command, frame)
         return command
 
-    def _advance(self, now: float) -> None:
-        self._outbox.advance(now)
-        self._output.pace.advance(now)
+    def _is_wanted(self, conversation: str) -> bool:
+        return self._subscriptions.wanted(conversation)
 
-    def _send_due(self) -> None:
-        """Sends the commands that may go now."""
-        pace = self._output.pace
-        while self.phase == "online":
-            due = self._outbox.due(has_room=pace.has_room())
-            if due is None:
-                return
-            command, frame = due
-            if isinstance(command, Close) and self._subscriptions.wanted(
-                command.conversation
-            ):
-                # What was opened again meanwhile would end with it.
-                self._settle(done(command, "closed"))
-                continue
-            error = self._output.write_encoded(frame)
-            if error is not None:
-                self._settle(Reply(re=command.id, ok=False, error=error))
-
-    def _settle(self, reply: Reply) -> None:
-        command = self._outbox.settle(reply.re)
-        if command is None:
-            return
-        if isinstance(command, ToolResult):
-            self._tool_replied(command, reply)
-        self._output.emit(Replied(command=command, reply=meant(command, reply)))
-        if isinstance(command, Delete):
-            self._subscriptions.deleted(command.conversation)
-
-    def _tool_replied(self, command: ToolResult, reply: Reply) -> None:
-        conversation, call = command.conversation, command.call
-        if reply.ok:
-            is_open = self._subscriptions.wanted(conversation)
-            self._tools.settle(conversation, call, is_open=is_open)
-        else:
-            self._tools.answer(conversation, call, None)
+    def _deleted(self, conversation: str) -> None:
+        self._subscriptions.deleted(conversation)
 
     def _take(self, event: LogEvent) -> None:
         if self._subscriptions.take(event):
@@ -347,12 +298,6 @@ class ClientProtocol(Commands):
                 assert_never(frame)
         self._output.emit(frame)
 
-    def _over(self, conversation: str, error: ErrorBody) -> None:
-        self._tools.forget(conversation)
-        for command in self._outbox.into(conversation):
-            self._settle(refused(command, error))
-        self._send_due()
-
     def _welcomed(self, welcome: Welcome, now: float) -> None:
         self._link.welcomed(now, welcome.heartbeat_ms / 1000)
         resumed = self.welcome is not None
@@ -360,24 +305,13 @@ class ClientProtocol(Commands):
         self._output.frame_bytes = welcome.limits.frame_bytes
         self._output.pace.announced(welcome.limits, now)
         self._output.emit(Connected(welcome=welcome, resumed=resumed))
-        for command in self._overtaken:
-            self._settle(done(command, "refreshed"))
+        self._deliveries.welcomed()
         self._subscriptions.online()
-        self._outbox.new_connection()
-        self._send_due()
+        self._deliveries.go_out_anew()
 
     def _replied(self, reply: Reply, now: float) -> None:
-        if self._subscriptions.verdict(reply, now):
-            return
-        match reply.error:
-            case ErrorBody(code="draining"):
-                pass  # taken on the next connection, under this id
-            case ErrorBody(code="rate_limited", retry_after_ms=wait_ms):
-                wait_seconds = None if wait_ms is None else wait_ms / 1000
-                self._outbox.too_fast(reply.re, wait_seconds, now)
-            case _:
-                self._settle(reply)
-                self._send_due()
+        if not self._subscriptions.verdict(reply, now):
+            self._deliveries.replied(reply, now)
 
     def _asked(self, request: ToolRequest) -> None:
         if not self._subscriptions.wanted(request.conversation):

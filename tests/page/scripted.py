@@ -6,14 +6,11 @@ from typing import Any
 import orjson
 from playwright.sync_api import Page, WebSocketRoute
 
+from tests.conformance.judge import frame_of
+
 WELCOME: dict[str, Any] = {
     "type": "welcome",
-    "protocol": 1,
-    "connection": "c1",
-    "heartbeat_ms": 20_000,
-    "server": {"name": "scripted", "version": "0"},
     "models": ["demo/markdown", "demo/long"],
-    "limits": {},
     "features": ["gathered_text"],
 }
 NOT_FOUND = {"code": "conversation_not_found", "message": "no", "retryable": False}
@@ -67,7 +64,8 @@ class ScriptedServer:
         self.sockets[-1].close(code=DRAINED)
 
     def say(self, frame: dict[str, Any]) -> None:
-        self.sockets[-1].send(orjson.dumps(frame).decode())
+        """Says a frame; what it must have and is not given is as usual."""
+        self.sockets[-1].send(orjson.dumps(frame_of(frame)).decode())
 
     def reply(self, command: dict[str, Any], members: dict[str, Any]) -> None:
         self.say({"type": "reply", "re": command["id"], "ok": True} | members)

@@ -13,8 +13,9 @@ const GONE = "This conversation is no longer on the server.";
 const DRAFTED = "A conversation is no longer on the server. What was not sent in it is the draft of a new one.";
 
 export function shortened(text) {
-  const title = text.trim().replaceAll(/\s+/g, " ");
-  return title.length > TITLE_LENGTH ? `${title.slice(0, TITLE_LENGTH - 1).trimEnd()}…` : title;
+  // By characters: half of one would be shown as none.
+  const title = Array.from(text.trim().replaceAll(/\s+/g, " "));
+  return title.length > TITLE_LENGTH ? `${title.slice(0, TITLE_LENGTH - 1).join("").trimEnd()}…` : title.join("");
 }
 
 export class Library {

@@ -4,6 +4,7 @@
 import { ChatClient, chaotic } from "../client.js";
 import { contentText } from "../fold.js";
 import { onLinked } from "./address.js";
+import { Announcer } from "./announcer.js";
 import { Composer } from "./composer.js";
 import { ConnectionPanel } from "./connection.js";
 import { byId, setText } from "./dom.js";
@@ -11,39 +12,27 @@ import { keepingFocus } from "./focus.js";
 import { Library } from "./library.js";
 import { offerModels, showModel, startLook } from "./look.js";
 import { switches } from "./network.js";
+import { News } from "./news.js";
 import { Follower } from "./scroll.js";
 import { Shortcuts } from "./shortcuts.js";
 import { Sidebar } from "./sidebar.js";
 import * as store from "./store.js";
 import { approvals, TOOLS } from "./tools.js";
 import { emptyState, Transcript } from "./transcript.js";
-import { ending } from "./words.js";
 
 const WINDOW_BYTES = 262_144;
-const ANNOUNCED_LENGTH = 1_000;
-const COMPLAINT_MS = 10_000;
 const TICK_MS = 500;
 
 /** Per turn, how many milliseconds a stop took to be answered. */
 const stops = new Map();
 const takenBack = new Set();
-/** Conversations with an answer that was not looked at. */
-const news = new Set();
-/** What has its history: an answer that ends in it from then on is news. */
-const known = new WeakSet();
-/** Per conversation, the turn that was running last. */
-const running = new Map();
+const news = new News();
+const announcer = new Announcer(schedule);
 /** Per conversation, the highest number that is on the screen. */
 const painted = new Map();
 
 let frame = 0;
 let tick = 0;
-/** What a screen reader was told that is waited for. */
-let announcedWait = null;
-/** Shown answers that ended, to be told once they are on the screen. */
-const toTell = [];
-/** What went wrong last with something the user asked for, or null. */
-let complaint = null;
 
 const transcriptRoot = byId("transcript");
 
@@ -65,7 +54,7 @@ const client = new ChatClient({
 
 const library = new Library(client, shown);
 const panel = new ConnectionPanel(client, {
-  announce,
+  announce: (text) => announcer.say(text),
   onToken: store.saveToken,
   onAsk: (open) => sidebar.toggle(open),
 });
@@ -112,7 +101,7 @@ function configure(id, config) {
 
 function shown() {
   const { activeId } = library;
-  news.delete(activeId);
+  news.forget(activeId);
   composer.text = store.draft(activeId);
   if (library.isFresh) composer.focus();
   else composer.takeFocus();
@@ -169,7 +158,7 @@ async function interrupt(options) {
 
 /** Of a conversation that is gone more was said than that nothing can be done in it. */
 function refusedIn(id, { message }) {
-  if (client.conversations.has(id)) complain(message);
+  if (client.conversations.has(id)) announcer.complain(message);
 }
 
 function messageOf(turn) {
@@ -189,72 +178,52 @@ async function replace(message, text = message.content) {
     library.send(text);
     return;
   }
-  if (client.status.state !== "online") announce("This goes out when connected.");
+  if (client.status.state !== "online") announcer.say("This goes out when connected.");
   const error = await library.replace(message, text);
   if (!error) return;
-  complain(error.message);
+  announcer.complain(error.message);
   if (text !== message.content) composer.add(text);
 }
 
 async function copy(text) {
   try {
     await navigator.clipboard.writeText(text);
-    announce("Copied.");
+    announcer.say("Copied.");
   } catch {
     // There is none without HTTPS, and the user may have forbidden it.
-    complain("The browser does not let this page copy.");
+    announcer.complain("The browser does not let this page copy.");
   }
 }
 
 // --- what the client says
 
 function changed(conversation) {
-  const turn = conversation.fold.running;
-  const before = running.get(conversation.id);
-  running.set(conversation.id, turn);
-  if (before?.done && before !== turn && known.has(conversation.fold)) ended(conversation, before);
-  if (conversation.caughtUp && !known.has(conversation.fold)) {
-    known.add(conversation.fold);
-    library.met(conversation.id);
-  }
+  const ended = news.ended(conversation);
+  if (ended) tellEnd(conversation, ended);
+  if (news.meets(conversation)) library.met(conversation.id);
   schedule();
 }
 
+function tellEnd({ id }, turn) {
+  const isShown = id === library.activeId;
+  news.add(id, turn, { isShown, isSeen: isShown && !document.hidden });
+  showTitle();
+}
+
 function deletedElsewhere(id, error, unsent) {
-  news.delete(id);
+  news.forget(id);
   tell(library.leave(id, unsent));
 }
 
 /** Says what is to be said, if anything is. */
 function tell(text) {
-  if (text !== null) complain(text);
+  if (text !== null) announcer.complain(text);
   schedule();
-}
-
-function ended(conversation, turn) {
-  if (conversation.id !== library.activeId || document.hidden) news.add(conversation.id);
-  if (conversation.id === library.activeId) toTell.push(turn);
-  showTitle();
 }
 
 function statusChanged() {
   if (client.welcome) offerModels(client.welcome.models);
   panel.show();
-  schedule();
-}
-
-function announce(text) {
-  byId("announcer").replaceChildren(text);
-}
-
-/** Says for a while what went wrong. */
-function complain(text) {
-  const mine = { text };
-  complaint = mine;
-  setTimeout(() => {
-    if (complaint === mine) complaint = null;
-    schedule();
-  }, COMPLAINT_MS);
   schedule();
 }
 
@@ -283,12 +252,12 @@ function paint() {
     versions: (message) => library.versions(list, message),
   });
   showWaiting(active);
-  tellEnds();
+  announcer.ends(news.takeToTell(), (turn) => transcript.spoken(turn));
   showEmpty(active);
   composer.busy = active.busy;
   showTitle(list);
   showModel(active.fold.config.model ?? "");
-  showNotice(active);
+  announcer.show(active.error);
   const cursor = client.cursor(activeId);
   setText(byId("position"), cursor?.epoch ? `seq ${cursor.last} · epoch ${cursor.epoch}` : "");
   follower.keepUp();
@@ -298,25 +267,16 @@ function paint() {
 
 /** Lets the seconds of a wait go on, and says what changes in it. */
 function showWaiting({ fold }) {
-  const { waitsFor } = transcript;
-  if (waitsFor !== announcedWait && waitsFor !== null) announce(`${waitsFor[0].toUpperCase()}${waitsFor.slice(1)}.`);
-  announcedWait = waitsFor;
+  announcer.waits(transcript.waitsFor);
   clearTimeout(tick);
   const isSilent = transcriptRoot.querySelector(".waiting:not([hidden])") !== null;
   if (fold.running && isSilent && !document.hidden) tick = setTimeout(schedule, TICK_MS);
 }
 
-function tellEnds() {
-  const shown = toTell.splice(0).map((turn) => [turn, transcript.spoken(turn)]);
-  const told = shown.filter(([, text]) => text !== null);
-  if (told.length === 0) return;
-  announce(told.map(([turn, text]) => `Answer ${ending(turn)}. ${text.slice(0, ANNOUNCED_LENGTH)}`).join(" "));
-}
-
 function showTitle(list = store.listed()) {
   const title = library.titleOf(list, library.activeId);
   setText(byId("title"), title);
-  document.title = `${news.size > 0 ? "● " : ""}${title} · wsserver`;
+  document.title = `${news.isAny ? "● " : ""}${title} · wsserver`;
 }
 
 function stateOf(family) {
@@ -335,12 +295,6 @@ function showEmpty({ fold, sends, caughtUp }) {
   there.replaceChildren(empty ? emptyState((text) => send(text)) : "");
 }
 
-function showNotice({ error }) {
-  const text = error?.message ?? complaint?.text;
-  byId("notice").hidden = text === undefined;
-  if (text !== undefined) setText(byId("notice"), text);
-}
-
 byId("to-end").addEventListener("click", () => follower.toEnd());
 
 transcriptRoot.addEventListener("click", ({ target }) => {
@@ -349,7 +303,7 @@ transcriptRoot.addEventListener("click", ({ target }) => {
 
 document.addEventListener("visibilitychange", () => {
   if (document.hidden) return;
-  news.delete(library.activeId);
+  news.forget(library.activeId);
   client.wake();
   schedule();
 });
@@ -358,7 +312,7 @@ addEventListener("offline", () => client.connected && client.wake());
 addEventListener("pageshow", (event) => event.persisted && client.wake());
 store.onListed(() => tell(library.forgetDeleted()));
 approvals.onChange = schedule;
-approvals.onAsk = (name) => announce(`The model wants to run ${name}: allow or deny it.`);
+approvals.onAsk = (name) => announcer.say(`The model wants to run ${name}: allow or deny it.`);
 onLinked(() => library.follow());
 
 startLook((model) => {
