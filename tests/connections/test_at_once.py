@@ -76,13 +76,17 @@ async def test_its_log_lines_say_which_connection_it_was(
 async def test_a_defect_there_ends_the_connection_as_ours(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def defect(*_: Any) -> None:
-        raise ZeroDivisionError("secret")
+    take = Dispatch.take
+
+    def once(dispatch: Dispatch, frame: Any) -> None:
+        if frame.t == 1:
+            raise ZeroDivisionError("secret")
+        take(dispatch, frame)
 
     async with rig(ScriptedProvider()) as r, connected(r) as client:
         client.wire.hands_over = True
         await settle()
-        monkeypatch.setattr(Dispatch, "take", defect)
+        monkeypatch.setattr(Dispatch, "take", once)
         client.say("ping", t=1)
         client.say("ping", t=2)
         assert (await client.ended())[0] == 1011

@@ -143,11 +143,14 @@ async def test_only_text_is_gathered_and_only_the_newest() -> None:
         assert sent.texts == ["ab", "c", "d"]
 
 
-async def test_what_is_no_text_keeps_to_the_window() -> None:
+@pytest.mark.parametrize("forgotten", [False, True])
+async def test_what_is_no_text_keeps_to_the_window(forgotten: bool) -> None:
     journal = Journal(Disk())
     for _ in range(20):
         journal.log.append(ConfigEvent, config=Config(instructions="x" * 400))
     await journal.commit()
+    if forgotten:
+        journal = await journal.forgotten()
     async with desk() as d:
         view = d.view(journal, max_delay_seconds=DELAY, window_bytes=1024)
         await settle()

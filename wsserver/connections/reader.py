@@ -124,6 +124,8 @@ class Reader:
                 if self._lane.full:
                     await self._lane.emptied()
                 data = await self._transport.receive(at_once)
+                if self._over:  # since a frame that was handled where it arrived
+                    return
                 hello = self._take(data, anyio.current_time())
                 if hello is not None:
                     await self._greet(hello)
