@@ -165,8 +165,6 @@ class Gathering:
         run: list[Entry] = []
         size = 0
         for entry in entries:
-            if entry.seq <= after:
-                continue
             if size >= MOST_BYTES:
                 return run, False
             # A trim that overtakes this leaves a gap.
@@ -183,8 +181,6 @@ class Gathering:
         """Returns the last number before the next text, or of enough else."""
         through, size = after, 0
         for entry in entries:
-            if entry.seq <= after:
-                continue
             if self._is_text(entry) or size >= max_bytes:
                 break
             through = entry.seq
