@@ -89,10 +89,6 @@ def _serve(load: Load) -> int:
     SIGHUP reads certificates and keys again. Exits with 0 when it was told to stop
     and all came to its end, with 1 when it was told twice, with 3 when something hung.
     """
-    from wsserver.last_resort import LastResort
-    from wsserver.process import AT_ONCE_SECONDS, run
+    from wsserver.process import run
 
-    code = run(load())
-    # The interpreter waits for threads, also for one that hangs.
-    LastResort().end_within(AT_ONCE_SECONDS, code)
-    return code
+    return run(load())

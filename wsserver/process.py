@@ -50,6 +50,9 @@ log = structlog.get_logger(__name__)
 def run(loaded: Loaded, parts: Parts = NO_PARTS) -> int:
     """Serves until a signal says to stop; returns the exit code.
 
+    Then the process has to end: it takes no more signals, and two seconds later it has
+    ended with that code, whatever it does.
+
     Args:
         loaded: What was set.
         parts: What the program brings along: a store or models of its own.
@@ -67,7 +70,7 @@ def run(loaded: Loaded, parts: Parts = NO_PARTS) -> int:
     options = {"use_uvloop": find_spec("uvloop") is not None}
     last_resort = LastResort()
     try:
-        return anyio.run(
+        code = anyio.run(
             _serve_until_told, settings, parts, last_resort, backend_options=options
         )
     except ExceptionGroup as group:
@@ -78,6 +81,9 @@ def run(loaded: Loaded, parts: Parts = NO_PARTS) -> int:
         raise _first(bad) from None
     finally:
         last_resort.close()
+    # The interpreter waits for threads, also for one that hangs.
+    last_resort.end_within(AT_ONCE_SECONDS, code)
+    return code
 
 
 async def _serve_until_told(
@@ -85,20 +91,22 @@ async def _serve_until_told(
 ) -> int:
     drain_seconds = settings.drain_seconds + DRAIN_MORE_SECONDS + CLOSE_SECONDS
 
-    def drain() -> None:
-        last_resort.end_within(drain_seconds, EXIT_STOPPED_BY_FORCE)
-        told.set()
-
-    def stop() -> None:
-        if not everything.cancel_called:
+    def tell(number: signal.Signals) -> None:
+        """Has the server drained once it serves; before that, and if told again, stopped."""
+        log.info("signal", name=number.name)
+        if number is signal.SIGHUP:
+            hangup.set()
+        elif serves.is_set() and not told.is_set():
+            last_resort.end_within(drain_seconds, EXIT_STOPPED_BY_FORCE)
+            told.set()
+        elif not everything.cancel_called:
             last_resort.end_within(AT_ONCE_SECONDS, EXIT_STOPPED_BY_FORCE)
-        everything.cancel()
+            everything.cancel()
 
     told, serves, hangup = anyio.Event(), anyio.Event(), asyncio.Event()
     service = Service(os.environ)
-    with _hangups(hangup.set), anyio.CancelScope() as everything:
+    with _signals(tell), anyio.CancelScope() as everything:
         async with anyio.create_task_group() as watch:
-            watch.start_soon(_await_signals, serves, drain, stop)
             watch.start_soon(kept, "service", service.live)
             async with serving(settings, parts) as server:
                 serves.set()
@@ -121,45 +129,35 @@ async def _serve_until_told(
     return EXIT_STOPPED_AT_ONCE
 
 
-async def _await_signals(
-    serves: anyio.Event, drain: Callable[[], None], stop: Callable[[], None]
-) -> None:
-    """Has the server drained once it serves; before that, and if told again, stopped."""
-    with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
-        told = False
-        async for number in signals:
-            log.info("signal", name=signal.Signals(number).name)
-            if told or not serves.is_set():
-                stop()
-            else:
-                drain()
-            told = True
-
-
 @contextmanager
-def _hangups(tell: Callable[[], None]) -> Generator[None]:
-    """Has each SIGHUP call `tell` in the event loop; after that it does nothing.
+def _signals(tell: Callable[[signal.Signals], None]) -> Generator[None]:
+    """Has signals call `tell` in the event loop; once told to end, nothing after that.
 
-    An event loop's own handlers leave the default behind, which ends the process.
+    An event loop's own handlers leave the defaults behind: the next signal would end
+    the process in the midst of its end.
     """
     loop = asyncio.get_running_loop()
+    ends = False
 
     def handle(number: int, frame: FrameType | None) -> None:
-        del number, frame
-        loop.call_soon_threadsafe(tell)
+        nonlocal ends
+        del frame
+        ends = ends or number != signal.SIGHUP
+        loop.call_soon_threadsafe(tell, signal.Signals(number))
 
-    signal.signal(signal.SIGHUP, handle)
+    numbers = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+    before = {number: signal.signal(number, handle) for number in numbers}
     try:
         yield
     finally:
-        signal.signal(signal.SIGHUP, signal.SIG_IGN)
+        for number in numbers:
+            signal.signal(number, signal.SIG_IGN if ends else before[number])
 
 
 async def _reload(server: Server, hangup: asyncio.Event, service: Service) -> None:
     while True:
         await hangup.wait()
         hangup.clear()  # what comes from now on may find files that are newer
-        log.info("signal", name="SIGHUP")
         service.reloading()
         await server.reload()
         service.ready()

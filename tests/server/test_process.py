@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from signal import SIGHUP, SIGINT, SIGKILL, SIGSTOP, SIGTERM, Signals
+from time import monotonic
 from typing import Any
 
 import orjson
@@ -183,6 +184,20 @@ def test_a_second_signal_ends_it_at_once(start: Any, visitors: Visitors) -> None
     assert code == 1
     assert took < 2
     assert "stopped_at_once" in server.log
+    assert "Traceback" not in server.log
+
+
+def test_signals_to_its_very_end_change_no_exit_code(start: Any) -> None:
+    server = start()
+    deadline = monotonic() + 10
+    server.tell(SIGTERM)
+    while "drained" not in server.log:
+        assert monotonic() < deadline
+    while server.process.poll() is None:
+        assert monotonic() < deadline
+        server.tell(SIGTERM)
+        server.tell(SIGINT)
+    assert server.wait()[0] in (0, 1), "1: it was told again while it drained"
     assert "Traceback" not in server.log
 
 
