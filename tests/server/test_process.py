@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from signal import SIGHUP, SIGINT, SIGKILL, SIGSTOP, SIGTERM, Signals
+from threading import Event
 from time import monotonic
 from typing import Any
 
@@ -189,7 +190,7 @@ def test_a_second_signal_ends_it_at_once(start: Any, visitors: Visitors) -> None
 
 def test_signals_to_its_very_end_change_no_exit_code(start: Any) -> None:
     server = start()
-    deadline = monotonic() + 10
+    deadline, pause = monotonic() + 10, Event()
     server.tell(SIGTERM)
     while "drained" not in server.log:
         assert monotonic() < deadline
@@ -197,6 +198,7 @@ def test_signals_to_its_very_end_change_no_exit_code(start: Any) -> None:
         assert monotonic() < deadline
         server.tell(SIGTERM)
         server.tell(SIGINT)
+        pause.wait(0.001)
     assert server.wait()[0] in (0, 1), "1: it was told again while it drained"
     assert "Traceback" not in server.log
 

@@ -163,10 +163,11 @@ def test_without_files_nothing_happens(start: Any, connected: Any) -> None:
     ask(client, "demo/fast:tokens=3")
     assert until(client, "done")["status"] == "completed"
     server.tell(SIGTERM)
-    deadline = monotonic() + WAIT_SECONDS
+    deadline, pause = monotonic() + WAIT_SECONDS, Event()
     while server.process.poll() is None:  # to its very end
         assert monotonic() < deadline
         server.tell(SIGHUP)
+        pause.wait(0.001)
     assert server.wait()[0] == 0
 
 
