@@ -11,9 +11,11 @@ from protocol.events import Event, StartEvent, TurnErrorEvent
 from tests.fakes.faulty import FaultyStore
 from tests.fakes.rig import rig
 from tests.fakes.scripted import ScriptedProvider, Step, says
+from tests.turns.served import FakeTools, calling, named
 from tests.turns.talk import Talk, settled, talking
 from wsserver.engine.actions import Action
 from wsserver.engine.model import Failure, Finished, Text
+from wsserver.engine.server_tools import ToolContext
 from wsserver.engine.turn import Turn
 from wsserver.log.conversation_log import ConversationLog
 from wsserver.log.store import Meta
@@ -228,6 +230,19 @@ async def test_where_it_begins_it_ends_it_and_the_next_begins(
         assert error.code == "internal"
 
 
+async def test_where_it_begins_nothing_comes_of_it_later(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with talking(LONG) as talk:
+        talk.send(on_disconnect="continue")
+        talk.send(on_disconnect="cancel")
+        await talk.left()
+        where_it_is_counted(talk, monkeypatch)
+        await talk.done()
+        await anyio.sleep(100)
+        assert await talk.dones() == ["completed", "failed"]
+
+
 async def test_while_it_ends_it_keeps_no_message_waiting(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -238,6 +253,37 @@ async def test_while_it_ends_it_keeps_no_message_waiting(
         monkeypatch.setattr(running, "of", once(running.of))
         assert (await talk.done()).status == "completed"
         assert await talk.dones() == ["completed", "completed"]
+
+
+async def test_where_it_is_lost_its_tools_are_stopped_and_end_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    stopped = anyio.Event()
+
+    async def slow(arguments: Any, context: ToolContext) -> None:
+        del arguments, context
+        try:
+            await anyio.sleep(10)
+        except anyio.get_cancelled_exc_class():
+            stopped.set()
+            raise
+
+    async with talking(calling("tool"), LONG) as talk:
+        talk.rig.services.server_tools = FakeTools(tool=slow)
+        talk.configure(tools=named("tool"))
+        with monkeypatch.context() as patch:
+            talk.send()
+            await anyio.sleep(1)
+            patch.setattr(Turn, "fail", broken)
+            talk.conversation.store_failed()
+            with capture_logs() as logs:
+                assert (await talk.done()).status == "failed"
+        assert [entry["event"] for entry in logs].count("turn_defective") == 2
+        await anyio.sleep(20)
+        assert stopped.is_set()
+        assert (await talk.kinds()).count("tool_result") == 1
+        talk.send()
+        assert (await talk.done()).status == "completed"
 
 
 class Torn(FaultyStore):

@@ -112,9 +112,9 @@ class TurnRunner:
             self._raise_defect()
         except Exception:
             # The boundary of a turn: of all turns only this one pays for a defect.
-            log.exception("turn_defective")
             if self._machine.phase == "ended":
                 raise
+            log.exception("turn_defective")
             self._give_up()
         finally:
             self._alarm.cancel()

@@ -163,8 +163,6 @@ class RunningTurn:
             at=timestamp(wall),
         )
         log.info("turn_started", **self._ids, model=model)
-        if not viewers:
-            self._runner.act(self._detached)
 
     def answers(self, by: str, send: str) -> bool:
         """Whether it answers that send, as its message or as one that joined."""
@@ -183,9 +181,13 @@ class RunningTurn:
     async def run(self) -> None:
         """Runs the turn to its end."""
         structlog.contextvars.bind_contextvars(**self._ids)  # of its task alone
+        if not self._viewers:
+            self._runner.act(self._detached)
         try:
             await self._runner.run()
-        except Exception:  # noqa: BLE001 - of the runner's boundary, which has logged it
+        except Exception:
+            # The same boundary, where the machine can't say any more what is left to do.
+            log.exception("turn_defective")
             self._lost(self.turn)
         # What refers to itself would hold the log's text until all garbage is collected.
         self._runner.let_go()

@@ -80,7 +80,9 @@ class ServedCalls:
             scope.cancel()
 
     def let_go(self) -> None:
-        """Forgets who takes results, once the turn has ended: none is open."""
+        """Forgets who takes results, once the turn has ended, and stops what runs."""
+        for call in list(self._scopes):
+            self.settled(call)
         del self._settle
 
     async def _run(self, opened: OpenCall, scope: anyio.CancelScope) -> None:

@@ -100,7 +100,7 @@ class ToolRequests:
         return now - self._since.pop(call, now)
 
     def let_go(self) -> None:
-        """Forgets who takes results, once the turn has ended: none is open."""
+        """Forgets who takes results, once the turn has ended."""
         self._served.let_go()
 
     def _deliver(self, call: str, viewer: Viewer) -> None:
