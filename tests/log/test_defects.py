@@ -101,7 +101,7 @@ async def test_a_follower_that_fails_holds_up_no_other() -> None:
             log.stall()
             log.delete()
         assert woken == ["before", "after"] * 3
-        assert named(lines) == {"follower_defective"}
+        assert named(lines) == {"listener_defective"}
 
 
 @pytest.mark.parametrize(
@@ -121,5 +121,5 @@ async def test_who_is_told_of_a_commit_holds_it_up_in_no_way(
             rig.store.failing = False
             await rig.committer.flush()
         assert log.stored == await rig.stored() == 1
-        assert "commit_not_heeded" in named(lines)
+        assert "listener_defective" in named(lines)
         assert not rig.committer.failing

@@ -12,7 +12,7 @@ from tests.fakes.faulty import FaultyStore
 from tests.fakes.rig import rig
 from tests.fakes.scripted import ScriptedProvider, Step, says
 from tests.turns.served import FakeTools, calling, named
-from tests.turns.talk import Talk, settled, talking
+from tests.turns.talk import Talk, settled, talking, until
 from wsserver.engine.actions import Action
 from wsserver.engine.model import Failure, Finished, Text
 from wsserver.engine.server_tools import ToolContext
@@ -20,6 +20,8 @@ from wsserver.engine.turn import Turn
 from wsserver.log.conversation_log import ConversationLog
 from wsserver.log.store import Meta
 from wsserver.turns import running
+from wsserver.turns.conversation import Conversation
+from wsserver.turns.services import ConversationLimits
 
 SLOW: list[Step] = [1000.0, [Text("late")], [Finished(reason="stop")]]
 LONG: list[Step] = [
@@ -150,30 +152,65 @@ async def test_while_it_ends_it_ends_it_nonetheless(
         assert await talk.dones() == [status, "completed"]
 
 
+def in_the_log(log: ConversationLog, patch: pytest.MonkeyPatch) -> None:
+    appends = ConversationLog.append
+
+    def append(one: ConversationLog, event: type[Event], **members: Any) -> Event:
+        return broken() if one is log else appends(one, event, **members)
+
+    patch.setattr(ConversationLog, "append", append)
+
+
 async def test_in_its_log_it_is_named_and_ends_nothing_else(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     async with talking(LONG) as other:
         other.send()
         talk = await other.another("d")
-        appends = ConversationLog.append
-
-        def append(log: ConversationLog, event: type[Event], **members: Any) -> Event:
-            return (
-                broken()
-                if log is talk.conversation.log
-                else appends(log, event, **members)
-            )
-
         with capture_logs() as logs:
             talk.send(conversation="d")
             await anyio.sleep(1)
-            monkeypatch.setattr(ConversationLog, "append", append)
+            in_the_log(talk.conversation.log, monkeypatch)
             assert (await other.done()).status == "completed"
             await settled()
         assert "turn_not_ended" in [entry["event"] for entry in logs]
         other.send()
         assert (await other.done()).status == "completed"
+
+
+async def test_in_one_that_waits_it_keeps_no_other_waiting(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with talking(LONG, LONG) as talk:
+        _, *others = talks = [talk, await talk.another("d"), await talk.another("e")]
+        for each in talks * 2:
+            each.send()
+        talk.rig.services.limits = ConversationLimits(active_turns=1)
+        await until(lambda: not talk.conversation.running)
+        in_the_log(talk.conversation.log, monkeypatch)
+        for each in others:
+            assert (await each.done()).status == "completed"
+            assert await each.dones() == ["completed"] * 2
+
+
+async def test_where_one_hears_of_the_store_the_others_hear_of_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with talking(LONG) as talk:
+        await talk.another("d")
+        for told, tell in (
+            ("store_failed", talk.rig.committer.on_failure),
+            ("store_works", talk.rig.committer.on_recovery),
+        ):
+            heard: list[Conversation] = []
+
+            def hears(one: Conversation, heard: list[Conversation] = heard) -> None:
+                heard.append(one)
+                broken()
+
+            monkeypatch.setattr(Conversation, told, hears)
+            tell()
+            assert len(heard) == 2
 
 
 def where_models_are_found(talk: Talk, patch: pytest.MonkeyPatch) -> None:

@@ -16,6 +16,7 @@ import anyio.lowlevel
 import structlog
 
 from wsserver.log.conversation_log import ConversationLog
+from wsserver.log.listeners import tell_all
 from wsserver.log.store import MisfitError, Store, StoreError, Write
 from wsserver.log.wakeup import Wakeup
 
@@ -276,14 +277,7 @@ class Committer:
     def _set_aside(self, conversation: ConversationLog) -> None:
         """Lets a log be as it is until there is more to write."""
         conversation.stall()
-        self._tell(partial(self.on_misfit, conversation))
-
-    def _tell(self, told: Callable[[], None]) -> None:
-        try:
-            told()
-        except Exception:
-            # The boundary of who is told: nothing in here is to fail for it.
-            log.exception("commit_not_heeded")
+        tell_all([partial(self.on_misfit, conversation)])
 
     def _take_back(self, logs: dict[str, ConversationLog]) -> None:
         """Takes note that nothing was written: all of it stays due."""
@@ -313,14 +307,14 @@ class Committer:
             log.warning("store_failing", error=str(error))
         self.failing = True
         self._stall(self._due.values())
-        self._tell(self.on_failure)
+        tell_all([self.on_failure])
 
     def _works(self) -> None:
         """Takes note that the store has judged what it was given."""
         if self.failing:
             log.warning("store_works_again")
             self.failing = False
-            self._tell(self.on_recovery)
+            tell_all([self.on_recovery])
 
     def _succeeded(self, pairs: list[tuple[ConversationLog, Write]]) -> int:
         """Lets all know; returns how many entries were stored since the last time."""
@@ -336,5 +330,5 @@ class Committer:
                 log.exception("log_defective", key=conversation.key)
             else:
                 if settled:
-                    self._tell(partial(self.on_settled, conversation))
+                    tell_all([partial(self.on_settled, conversation)])
         return entries

@@ -14,7 +14,7 @@ import msgspec
 from protocol.events import Event
 from protocol.merge import MAX_MERGED_BYTES
 from wsserver.log.entry import Entry, compact, text_entry
-from wsserver.log.followers import wake_all
+from wsserver.log.listeners import tell_all
 from wsserver.log.store import Meta, Receipt, Store, StoreError, Write
 from wsserver.log.tail import Tail, cut
 
@@ -367,7 +367,7 @@ class ConversationLog:
             self._tail.seal(meta.head)
         self._let_go(live=meta.live)
         if self._durable:
-            wake_all(self._wakes)
+            tell_all(self._wakes)
         count, self._counted = meta.head - self._counted, meta.head
         return count
 
@@ -384,12 +384,12 @@ class ConversationLog:
         """Takes note that the store does not take it, and wakes who waits for that."""
         if self._durable and not self.stalled:
             self.stalled = True
-            wake_all(self._wakes)
+            tell_all(self._wakes)
 
     def delete(self) -> None:
         """Marks the log as gone and tells who follows it."""
         self.deleted = True
-        wake_all(self._wakes)
+        tell_all(self._wakes)
 
     def _let_go(self, *, live: bool) -> None:
         """Drops what the store has and nobody in here needs."""

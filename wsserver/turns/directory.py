@@ -18,6 +18,7 @@ from wsserver.auth.principal import Principal
 from wsserver.engine.conversation import ConversationState
 from wsserver.log.committer import Committer
 from wsserver.log.conversation_log import ConversationLog
+from wsserver.log.listeners import tell_all
 from wsserver.log.reading import read_whole
 from wsserver.log.store import Store, StoreError
 from wsserver.turns.admission import check_change, check_open
@@ -259,12 +260,10 @@ class Directory:
         self._drop_unused(written.key)
 
     def _store_works(self) -> None:
-        for conversation in self.in_memory():
-            conversation.store_works()
+        tell_all(conversation.store_works for conversation in self.in_memory())
 
     def _store_failed(self) -> None:
-        for conversation in self.in_memory():
-            conversation.store_failed()
+        tell_all(conversation.store_failed for conversation in self.in_memory())
 
     def _misfits(self, misfit: ConversationLog) -> None:
         conversation = self._loaded.get(misfit.key)

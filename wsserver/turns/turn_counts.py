@@ -7,6 +7,8 @@ from collections.abc import Callable
 
 import anyio
 
+from wsserver.log.listeners import tell_all
+
 
 class TurnCounts:
     """The running turns of a server, by space."""
@@ -46,8 +48,7 @@ class TurnCounts:
 
     def let_begin(self, space: str) -> None:
         """Calls those that wait, in order; each may find no room and wait again."""
-        for call in self._waiting.pop(space, ()):
-            call()
+        tell_all(self._waiting.pop(space, ()))
 
     async def until_none(self) -> None:
         """Waits until no turn runs."""
