@@ -1,5 +1,6 @@
 """A defect of a store, a log or who follows it is named, and ends no other."""
 
+import asyncio
 from typing import Any
 
 import anyio
@@ -7,7 +8,11 @@ import pytest
 from structlog.testing import capture_logs
 
 from tests.fakes.faulty import FaultyStore
-from tests.log.committing import committing, say
+from tests.fakes.rig import NoMetrics
+from tests.log.committing import committing, log_of, say, turns_of_the_loop
+from tests.turns.served import Panic
+from wsserver.background import kept
+from wsserver.log.committer import Committer
 from wsserver.log.conversation_log import ConversationLog
 
 
@@ -30,16 +35,23 @@ def named(lines: list[Any]) -> set[str]:
     return {line["event"] for line in lines}
 
 
-async def test_a_store_that_is_defective_is_one_that_fails() -> None:
-    class Broken(FaultyStore):
-        broken = True
+class Broken(FaultyStore):
+    """Fails with anything for as long as it is told to."""
 
-        async def commit(self, writes: Any, now: float) -> None:
-            if self.broken:
-                broken()
-            await super().commit(writes, now)
+    error: BaseException | None = RuntimeError("a defect")
 
+    async def commit(self, writes: Any, now: float) -> None:
+        if self.error is not None:
+            raise self.error
+        await super().commit(writes, now)
+
+
+@pytest.mark.parametrize("error", [RuntimeError(), Panic(), SystemExit(2)], ids=repr)
+async def test_a_store_that_is_defective_is_one_that_fails(
+    error: BaseException,
+) -> None:
     store = Broken()
+    store.error = error
     async with committing(store=store) as rig:
         log = rig.log()
         with capture_logs() as lines:
@@ -49,9 +61,33 @@ async def test_a_store_that_is_defective_is_one_that_fails() -> None:
         assert rig.failures > 1
         assert {"store_defective", "store_failing"} <= named(lines)
         assert log.stored == 0
-        store.broken = False
+        store.error = None
         await rig.committer.flush()
         assert log.stored == await rig.stored() == 1
+
+
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+async def test_a_store_that_cancels_itself_makes_nothing_forgotten(
+    anyio_backend: str,
+) -> None:
+    del anyio_backend
+    store = Broken()
+    store.error = asyncio.CancelledError()
+    committer = Committer(
+        store, interval_seconds=0, wall=lambda: 1.0, metrics=NoMetrics()
+    )
+    log = log_of(committer, store, "s/a")
+    say(log, "one")
+    async with anyio.create_task_group() as tasks:
+        with capture_logs() as lines:
+            tasks.start_soon(kept, "committer", committer.run)
+            await turns_of_the_loop()
+        assert committer.failing
+        assert named(lines) == {"store_failing", "task_defective"}
+        store.error = None
+        await committer.flush()
+        assert log.stored == 1
+        tasks.cancel_scope.cancel()
 
 
 async def test_a_log_that_gives_no_write_is_set_aside_and_the_others_are_stored(

@@ -15,6 +15,7 @@ import anyio
 import anyio.lowlevel
 import structlog
 
+from wsserver.engine.foreign_code import stops
 from wsserver.log.conversation_log import ConversationLog
 from wsserver.log.listeners import tell_all
 from wsserver.log.store import MisfitError, Store, StoreError, Write
@@ -242,10 +243,12 @@ class Committer:
                 return True
             self._failed(logs, error)
             return False
-        except Exception as defect:
+        except BaseException as defect:
             # The boundary around stores, which may be anybody's code.
-            log.exception("store_defective")
             self._failed(logs, defect)
+            if not stops(defect, anyio.get_cancelled_exc_class()):
+                raise  # whoever runs this again finds all that is due
+            log.exception("store_defective")
             return False
         finally:
             was_overdue, self._overdue = self._overdue, False
@@ -301,7 +304,7 @@ class Committer:
         elif self._due.pop(error.key, None) is not None:
             self._set_aside(misfit)
 
-    def _failed(self, logs: dict[str, ConversationLog], error: Exception) -> None:
+    def _failed(self, logs: dict[str, ConversationLog], error: BaseException) -> None:
         self._take_back(logs)
         if not self.failing:
             log.warning("store_failing", error=str(error))
