@@ -7,7 +7,6 @@ import signal
 import sys
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
-from functools import partial
 from importlib.util import find_spec
 from types import FrameType
 
@@ -114,8 +113,7 @@ async def _serve_until_told(
                 service.ready()
                 watch.start_soon(_settle, server)
                 async with anyio.create_task_group() as reloads:
-                    reload = partial(_reload, server, hangup, service)
-                    reloads.start_soon(kept, "reload", reload)
+                    reloads.start_soon(_reload, server, hangup, service)
                     await told.wait()
                     reloads.cancel_scope.cancel()
                 service.stopping()

@@ -71,6 +71,9 @@ async def _renew(
             content = await anyio.to_thread.run_sync(
                 file.read, abandon_on_cancel=True, limiter=threads
             )
+        told = file.take(content) or {}
+        log.info("reloaded", setting=file.setting, file=file.file, **told)
+        taken()
     except SettingsError as error:
         _refused(str(error))
     except TimeoutError:
@@ -78,10 +81,9 @@ async def _renew(
             f"{file.setting}: {file.file} can't be read within {READ_SECONDS:g} s;"
             " is the disk there?"
         )
-    else:
-        told = file.take(content) or {}
-        log.info("reloaded", setting=file.setting, file=file.file, **told)
-        taken()
+    except Exception:
+        # The boundary of a file: the others are read, and the server serves on.
+        log.exception("reload_defective", setting=file.setting)
 
 
 def _refused(about: str) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 from signal import SIGHUP, SIGTERM
 from threading import Event
 from time import monotonic
-from typing import Any
+from typing import Any, NoReturn
 
 import orjson
 import pytest
@@ -237,3 +237,20 @@ async def test_a_file_that_hangs_holds_up_no_other(
     assert all(
         about.startswith("a: a can't be read within 0.05 s") for about in refused
     )
+
+
+@pytest.mark.parametrize("where", ["read", "take"])
+async def test_a_defect_with_a_file_holds_up_no_other(where: str) -> None:
+    def broken(*_: object) -> NoReturn:
+        raise RuntimeError("a defect")
+
+    files, took = Reload(), list[str]()
+    read = partial(returned, "new")
+    bad: dict[str, Any] = {"read": read, "take": took.append, where: broken}
+    files.add(Renewable(setting="a", file="a", **bad))
+    files.add(Renewable(setting="b", file="b", read=read, take=took.append))
+    with capture_logs() as lines:
+        await files.run(lambda: took.append("taken"))
+    assert took == ["new", "taken"]
+    told = [(line["event"], line["setting"]) for line in lines]
+    assert sorted(told) == [("reload_defective", "a"), ("reloaded", "b")]
