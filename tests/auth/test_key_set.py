@@ -17,6 +17,7 @@ from wsserver.auth.key_set import (
     FetchError,
     KeySet,
 )
+from wsserver.background import AGAIN_FIRST_SECONDS, kept
 
 
 class Issuer:
@@ -65,6 +66,20 @@ async def test_a_known_key_is_found_without_asking_again() -> None:
             assert await keys.find("b", "ES256") is not None
         assert await keys.find("a", "RS256") is None
         assert len(issuer.times) == 1
+
+
+async def test_nobody_waits_for_an_attempt_that_met_a_defect() -> None:
+    issuer = Issuer("a")
+    issuer.document = RuntimeError("a defect")
+    keys = KeySet(issuer.fetch, frozenset({"ES256"}))
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(kept, "authority", keys.run)
+        with anyio.fail_after(AGAIN_FIRST_SECONDS / 2):
+            assert await keys.find("a", "ES256") is None
+        issuer.publish("a")
+        await anyio.sleep(2 * AGAIN_FIRST_SECONDS)
+        assert await keys.find("a", "ES256") is not None
+        tasks.cancel_scope.cancel()
 
 
 async def test_whoever_comes_first_waits_for_the_keys() -> None:

@@ -72,12 +72,14 @@ class KeySet:
         """Fetches the keys again and again, until cancelled."""
         while True:
             self._trying = True
-            await self._try()
-            self._trying = False
-            self._tried_at = anyio.current_time()
-            self._wanted = anyio.Event()
-            tried, self._tried = self._tried, anyio.Event()
-            tried.set()
+            try:
+                await self._try()
+            finally:
+                self._trying = False
+                self._tried_at = anyio.current_time()
+                self._wanted = anyio.Event()
+                tried, self._tried = self._tried, anyio.Event()
+                tried.set()
             due_seconds = RETRY_SECONDS if self._failing else REFRESH_SECONDS
             with anyio.move_on_after(due_seconds):
                 await self._wanted.wait()
