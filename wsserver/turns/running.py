@@ -34,7 +34,6 @@ from wsserver.engine.conversation import ConversationState, Waiting, tools_of
 from wsserver.engine.model import Failure, ModelRequest
 from wsserver.engine.moments import timestamp
 from wsserver.engine.prompt import PromptFold
-from wsserver.engine.timing import in_one_lump
 from wsserver.engine.tools import Settling
 from wsserver.engine.turn import Turn
 from wsserver.engine.usage import BYTES_PER_TOKEN
@@ -47,6 +46,7 @@ from wsserver.turns.served_calls import ServedCalls
 from wsserver.turns.server_tools import offered
 from wsserver.turns.services import Services, Target
 from wsserver.turns.tool_requests import ToolRequests
+from wsserver.turns.turn_report import TurnReport
 from wsserver.turns.viewer import Viewer
 
 log = structlog.get_logger(__name__)
@@ -66,9 +66,9 @@ class RunningTurn:
     """
 
     __slots__ = (
-        "_answering", "_ended", "_first_token_counted", "_ids", "_log", "_lost", "_machine", "_model",
-        "_request_id", "_runner", "_sends", "_services", "_state", "_target", "_tools",
-        "_usage", "_viewers", "config", "keep_through", "message", "turn",
+        "_ended", "_first_token_counted", "_log", "_lost", "_machine", "_report", "_request_id",
+        "_runner", "_sends", "_services", "_state", "_target", "_tools", "_viewers", "config",
+        "keep_through", "message", "turn",
     )  # fmt: skip
 
     def __init__(
@@ -113,18 +113,9 @@ class RunningTurn:
         self._viewers = viewers
         self._services = services
         self._target = target
-        self._model = self._answering = model
         self._request_id = request_id
-        # What lines about it have: its own, whosever task says them.
-        self._ids = {
-            "key": conversation.key,
-            "turn": self.turn,
-            "request": request_id,
-            "connection": connection,
-        }
         self._ended = ended
         self._lost = lost
-        self._usage: UsageEvent | None = None
         self._first_token_counted = False
         self._machine = Turn(
             turn=self.turn,
@@ -135,6 +126,12 @@ class RunningTurn:
             now=now,
         )
         self._runner = TurnRunner(self._machine, target, self, services)
+        ids = {
+            "key": conversation.key,
+            "turn": self.turn,
+            "request": request_id,
+            "connection": connection,
+        }
         self._tools = ToolRequests(
             self._machine.tools,
             ServedCalls(
@@ -143,7 +140,7 @@ class RunningTurn:
                 principal=message.by,
                 conversation=conversation,
                 services=services,
-                ids=self._ids,
+                ids=ids,
                 settle=self._settle,
             ),
             conversation=conversation.conversation,
@@ -152,7 +149,7 @@ class RunningTurn:
             viewers=viewers,
             clock=clock,
         )
-        services.metrics.turn_started(model)
+        self._report = TurnReport(services.metrics, model, ids)
         # From here on it has to end; what can fail came before.
         conversation.append(
             StartEvent,
@@ -162,7 +159,7 @@ class RunningTurn:
             request_id=request_id,
             at=timestamp(wall),
         )
-        log.info("turn_started", **self._ids, model=model)
+        self._report.started()
 
     def answers(self, by: str, send: str) -> bool:
         """Whether it answers that send, as its message or as one that joined."""
@@ -180,7 +177,7 @@ class RunningTurn:
 
     async def run(self) -> None:
         """Runs the turn to its end."""
-        structlog.contextvars.bind_contextvars(**self._ids)  # of its task alone
+        structlog.contextvars.bind_contextvars(**self._report.ids)  # of its task alone
         if not self._viewers:
             self._runner.act(self._detached)
         try:
@@ -337,54 +334,37 @@ class RunningTurn:
         return request, size
 
     def _append(self, action: Append) -> None:
-        if action.event is TakeoverEvent and not self._taken_over(action):
+        if action.event is TakeoverEvent and not self._report.taken_over(
+            action.members["model"]
+        ):
             return
         event = self._log.append(action.event, turn=self.turn, **action.members)
         match event:
             case UsageEvent():
-                self._usage = event
+                self._report.used(event)
             case ToolResultEvent():
-                seconds = self._tools.settled(event.call)
-                self._services.metrics.tool_done(event.status, seconds)
+                self._report.tool_done(event, self._tools.settled(event.call))
             case CutEvent():
                 self.keep_through = event.keep_through
             case _:
                 pass
 
-    def _taken_over(self, action: Append) -> bool:
-        """Takes note of who answers; says whether it is another than before."""
-        before, self._answering = self._answering, action.members["model"]
-        return self._answering != before
-
     def _done(self, members: dict[str, Any]) -> None:
         through = self._log.head if self.keep_through is None else self.keep_through
         kept = proof(self._log.tail(self.turn), self.turn, through)
         done = self._log.append(DoneEvent, turn=self.turn, text=kept, **members)
-        assert self._usage is not None, "the machine appends usage before done"
-        metrics = self._services.metrics
         if not self._first_token_counted:  # a call's name can be all that came
             self._first_token_came()
-        if in_one_lump(done, self._usage):
-            log.warning("answer_in_one_lump", **self._ids, model=self._answering)
-        metrics.turn_done(self._model, self._answering, done, self._usage)
         if done.timing.stop_ms is not None:
             self._log.hurry()
-            metrics.interrupted(self._machine.stopped_in, done.timing.stop_ms / 1000)
-        log.info(
-            "turn_done",
-            **self._ids,
-            status=done.status,
-            reason=done.reason,
-            total_ms=done.timing.total_ms,
-            ttft_ms=done.timing.ttft_ms,
-        )
+        self._report.done(done, self._machine.stopped_in)
 
     def _first_token_came(self) -> None:
         self._first_token_counted = True
         self._log.hurry()
         seconds = self._machine.first_token_seconds
         if seconds is not None:
-            self._services.metrics.first_token(self._model, seconds)
+            self._report.first_token(seconds)
 
     def _show_waiting(self, action: ShowWaiting) -> None:
         frame = WaitingFrame(
