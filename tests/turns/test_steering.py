@@ -15,7 +15,7 @@ from tests.turns.talk import asks, call, settled, talking, until
 from wsserver.engine.model import Failure, Finished, Text
 from wsserver.engine.prompt import PromptFold
 from wsserver.log.entry import Entry
-from wsserver.turns import running
+from wsserver.turns import request
 
 TOOLS = [Tool(name="weather")]
 SLOW: list[Step] = [[Text("first")], 5.0, [Finished(reason="stop")]]
@@ -151,7 +151,7 @@ async def test_what_comes_while_the_prompt_is_read_waits_for_the_next_call() -> 
 async def test_what_comes_while_the_prompt_is_folded_joins_no_call_that_lacks_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(running, "_FOLDED_AT_ONCE", 1)
+    monkeypatch.setattr(request, "_FOLDED_AT_ONCE", 1)
     add, late = PromptFold.add, iter(["late"])
 
     async with talking(says("one"), says("two"), says("three")) as talk:

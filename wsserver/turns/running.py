@@ -6,7 +6,6 @@ Appends go to the log, tool calls to exactly one viewer, `waiting` to all.
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, assert_never
 
-import anyio.lowlevel
 import orjson
 import structlog
 
@@ -33,14 +32,12 @@ from wsserver.engine.actions import (
 from wsserver.engine.conversation import ConversationState, Waiting, tools_of
 from wsserver.engine.model import Failure, ModelRequest
 from wsserver.engine.moments import timestamp
-from wsserver.engine.prompt import PromptFold
 from wsserver.engine.tools import Settling
 from wsserver.engine.turn import Turn
 from wsserver.engine.usage import BYTES_PER_TOKEN
 from wsserver.log.conversation_log import ConversationLog
-from wsserver.log.reading import read_whole
 from wsserver.turns.kept_text import proof
-from wsserver.turns.request import model_request
+from wsserver.turns.request import fold_log, model_request
 from wsserver.turns.runner import TurnRunner
 from wsserver.turns.served_calls import ServedCalls
 from wsserver.turns.server_tools import offered
@@ -50,9 +47,6 @@ from wsserver.turns.turn_report import TurnReport
 from wsserver.turns.viewer import Viewer
 
 log = structlog.get_logger(__name__)
-
-_FOLDED_AT_ONCE = 256
-"""Entries of the log: some 2 ms, then others have the loop."""
 
 
 class RunningTurn:
@@ -316,13 +310,7 @@ class RunningTurn:
         """
         state, turn = self._state, self.turn
         await self._log.until_stored(max([turn, *state.steering(turn)]))
-        entries = await read_whole(self._log)
-        through = self._log.stored
-        fold = PromptFold()
-        for at in range(0, len(entries), _FOLDED_AT_ONCE):
-            if at:
-                await anyio.lowlevel.checkpoint()
-            fold.add(entries[at : at + _FOLDED_AT_ONCE])
+        fold, through = await fold_log(self._log)
         joined = state.join(turn, through)
         if joined:
             self._sends |= {(waiting.by, waiting.id) for waiting in joined}
