@@ -18,6 +18,7 @@ from wsserver.log.committer import (
 )
 from wsserver.log.conversation_log import SEAL_AFTER, ConversationLog
 from wsserver.log.store import Receipt, Write
+from wsserver.log.waiting import until_stored
 
 USAGE = {"input_tokens": 1, "output_tokens": 1, "estimated": False, "model_calls": 1}
 RECEIPT = Receipt(principal="p", id="i", digest=b"d", reply=b"{}", at=1.0)
@@ -53,7 +54,7 @@ async def test_what_nobody_waits_for_is_committed_at_a_distance(
     "somebody_waits",
     [
         lambda log: log.hurry(),
-        lambda log: log.until_stored(log.head),
+        lambda log: until_stored(log, log.head),
     ],
     ids=["says so", "waits"],
 )
@@ -82,7 +83,7 @@ async def test_a_wait_for_the_commit_under_way_hurries_no_other() -> None:
         say(log, "one")
         await turns_of_the_loop()
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(log.until_stored, 1)
+            tasks.start_soon(until_stored, log, 1)
             await turns_of_the_loop()
             say(log, "two")
             r.store.gate.set()

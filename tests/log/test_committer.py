@@ -11,6 +11,7 @@ from tests.fakes.rig import NoMetrics
 from tests.log.committing import Rig, committing, say
 from tests.log.numbers import numbers
 from wsserver.log.committer import Committer
+from wsserver.log.waiting import until_stored
 
 
 async def test_what_came_in_meanwhile_goes_down_as_one() -> None:
@@ -43,7 +44,7 @@ async def test_nothing_is_seen_before_the_store_has_it() -> None:
             assert seen == list(range(1, count))
             assert await r.stored() == log.stored == count - 1
             r.store.gate.set()
-            await log.until_stored(count)
+            await until_stored(log, count)
             assert await r.stored() == count
 
 

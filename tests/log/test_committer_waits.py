@@ -12,6 +12,7 @@ from tests.log.committing import log_of
 from wsserver.log.committer import HURRY_SECONDS, Committer
 from wsserver.log.conversation_log import ConversationLog
 from wsserver.log.store import MisfitError, Write
+from wsserver.log.waiting import until_stored
 
 INTERVAL_SECONDS = 0.008
 PAUSES = (0.0, 0.0, 0.0001, 0.001, 0.002, 0.003, 0.006, 0.00799, 0.008, 0.0081, 0.02)
@@ -72,7 +73,7 @@ class Waits:
     async def actively(self, log: ConversationLog) -> None:
         """Waits as what goes on in the process does."""
         began = anyio.current_time()
-        await log.until_stored(log.head)
+        await until_stored(log, log.head)
         self.took.append((began, anyio.current_time()))
 
     async def passively(self, log: ConversationLog, changes: int, began: float) -> None:

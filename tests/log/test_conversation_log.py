@@ -17,6 +17,7 @@ from wsserver.log.conversation_log import (
 from wsserver.log.entry import Entry
 from wsserver.log.reading import read_whole
 from wsserver.log.store import Meta, StoreError
+from wsserver.log.waiting import until_stored
 
 
 def test_an_event_is_numbered_and_encoded_once() -> None:
@@ -110,7 +111,7 @@ async def test_waiting_until_something_is_stored() -> None:
     waited: list[int] = []
 
     async def wait(seq: int) -> None:
-        await m.log.until_stored(seq)
+        await until_stored(m.log, seq)
         waited.append(seq)
 
     async with anyio.create_task_group() as tasks:

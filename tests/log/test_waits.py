@@ -11,6 +11,7 @@ from tests.log.committing import turns_of_the_loop
 from tests.log.made import NEW, Made, made
 from wsserver.log.conversation_log import ConversationLog
 from wsserver.log.store import StoreError
+from wsserver.log.waiting import until_kept, until_stored
 
 Wait = Callable[[ConversationLog], Awaitable[None]]
 
@@ -39,15 +40,11 @@ class Waiting:
         self.over = True
 
 
-async def until_stored(log: ConversationLog) -> None:
-    await log.until_stored(1)
+async def first_stored(log: ConversationLog) -> None:
+    await until_stored(log, 1)
 
 
-async def until_kept(log: ConversationLog) -> None:
-    await log.until_kept()
-
-
-@pytest.mark.parametrize("wait", [until_stored, until_kept])
+@pytest.mark.parametrize("wait", [first_stored, until_kept])
 @pytest.mark.parametrize("end", ["commit", "delete", "stall"])
 async def test_a_wait_ends_with_what_it_waits_for_or_with_the_log(
     wait: Wait, end: str
@@ -79,8 +76,8 @@ async def test_what_is_there_is_not_waited_for() -> None:
     await m.commit()
     m.log.stall()
     with anyio.fail_after(1):
-        await m.log.until_stored(1)
-        await m.log.until_kept()
+        await until_stored(m.log, 1)
+        await until_kept(m.log)
 
 
 @pytest.mark.parametrize(("size", "numbers"), [(-1, 1), (0, 1), (1, 2)])

@@ -12,7 +12,7 @@ import pytest
 from protocol.events import DoneEvent
 from tests.simulation.plan import make_plan
 from tests.simulation.world import play
-from wsserver.connections import views
+from wsserver.connections import dispatch, views
 from wsserver.connections.gates import Held
 from wsserver.connections.gathering import Gathering
 from wsserver.connections.verdict import Verdict
@@ -20,6 +20,7 @@ from wsserver.connections.viewer import View
 from wsserver.engine.prompt import PromptFold
 from wsserver.engine.tools import Batch
 from wsserver.log.conversation_log import ConversationLog
+from wsserver.turns import directory
 from wsserver.turns.receipts import Receipts
 
 MOST_SESSIONS = 2_000
@@ -101,7 +102,8 @@ def answers_before_it_is_made(patch: pytest.MonkeyPatch) -> None:
     async def until_kept(log: ConversationLog) -> None:
         return None
 
-    patch.setattr(ConversationLog, "until_kept", until_kept)
+    for room in (dispatch, directory):
+        patch.setattr(room, "until_kept", until_kept)
 
 
 def forgets_receipts(patch: pytest.MonkeyPatch) -> None:

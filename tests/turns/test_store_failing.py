@@ -9,6 +9,7 @@ from tests.fakes.rig import FakeViewer
 from tests.fakes.scripted import Step, says
 from tests.turns.talk import Talk, asks, call, settled, talking
 from wsserver.engine.model import Finished, Text
+from wsserver.log.waiting import until_stored
 from wsserver.turns.errors import CommandError
 
 STREAM: list[Step] = [
@@ -34,7 +35,7 @@ async def test_a_turn_whose_events_can_not_be_stored_fails_and_says_so() -> None
         seen = log.stored
         assert turn < seen < log.head, "nobody sees what is not stored"
         store(talk).failing = False
-        await log.until_stored(log.head)
+        await until_stored(log, log.head)
         done = await talk.done()
         assert done.status == "failed"
         error = (await talk.log())[-2]

@@ -42,6 +42,7 @@ from wsserver.connections.viewer import View
 from wsserver.connections.views import Views
 from wsserver.connections.writer import Writer
 from wsserver.engine.moments import timestamp
+from wsserver.log.waiting import until_kept
 from wsserver.turns.applied import Applied
 from wsserver.turns.conversation import Conversation
 from wsserver.turns.directory import Directory
@@ -203,7 +204,7 @@ class Dispatch:
                 key, frame.config, principal
             )
         with conversation.held():
-            await conversation.log.until_kept()
+            await until_kept(conversation.log)
             if conversation.deleted:
                 raise _unknown()
             self._views.open(frame, conversation, cursor, created=created)

@@ -2,20 +2,20 @@
 
 The log keeps a *tail* of entries; older ones are in the store. It decides what the
 next commit writes (`take_write`) and what becomes visible after it (`committed`);
-`wsserver.log.committer` does the writing, `wsserver.log.reading` reads all of it.
+`wsserver.log.committer` does the writing, `wsserver.log.waiting` waits for it,
+`wsserver.log.reading` reads all of it.
 """
 
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
-import anyio
 import msgspec
 
 from protocol.events import Event
 from protocol.merge import MAX_MERGED_BYTES
 from wsserver.log.entry import Entry, compact, text_entry
 from wsserver.log.listeners import tell_all
-from wsserver.log.store import Meta, Receipt, Store, StoreError, Write
+from wsserver.log.store import Meta, Receipt, Store, Write
 from wsserver.log.tail import Tail, cut
 
 E = TypeVar("E", bound=Event)
@@ -41,6 +41,7 @@ class ConversationLog:
         stored: The last number that may leave the process.
         oldest: The first number that is kept; `head + 1` when none is.
         deleted: Whether it is gone.
+        dirty: Whether the next commit has something of it to write.
         kept: Whether the store knows of it, so that a crash can't take it back.
         changes: How often it was changed: an entry, a receipt, the engine's state.
         stalled: Whether the store does not take what was changed: it fails, or has
@@ -48,10 +49,10 @@ class ConversationLog:
     """
 
     __slots__ = (
-        "_committed", "_compact_from", "_compact_through", "_counted", "_dirty", "_durable",
-        "_hurry", "_is_dirty", "_keep_from", "_only_text", "_receipts", "_settled",
+        "_committed", "_compact_from", "_compact_through", "_counted", "_durable",
+        "_hurry", "_keep_from", "_on_dirty", "_only_text", "_receipts", "_settled",
         "_settling", "_snapshot", "_store", "_tail", "_taken", "_trim_through", "_wakes",
-        "changes", "conversation", "deleted", "epoch", "head", "kept", "key", "oldest",
+        "changes", "conversation", "deleted", "dirty", "epoch", "head", "kept", "key", "oldest",
         "stalled", "stored",
     )  # fmt: skip
 
@@ -84,6 +85,7 @@ class ConversationLog:
         self.head = self.stored = meta.head
         self.oldest = meta.oldest
         self.deleted = False
+        self.dirty = False
         self.kept = kept or not store.durable
         self.changes = 0
         self.stalled = False
@@ -99,9 +101,8 @@ class ConversationLog:
         self._compact_through = 0  # rows up to this number are to be compacted
         self._keep_from = meta.head + 1  # the tail is not dropped from here on
         self._trim_through = 0
-        self._dirty = dirty
+        self._on_dirty = dirty
         self._hurry = hurry
-        self._is_dirty = False
         self._snapshot = snapshot
         self._taken = (b"", False)  # the newest snapshot
         self._only_text = False  # nothing but text came since
@@ -199,9 +200,9 @@ class ConversationLog:
                 wake()
 
     def _mark(self) -> None:
-        if not self._is_dirty:
-            self._is_dirty = True
-            self._dirty(self)
+        if not self.dirty:
+            self.dirty = True
+            self._on_dirty(self)
 
     # Reading
 
@@ -253,31 +254,6 @@ class ConversationLog:
         rows = await self._store.read(self.key, after, max_bytes)
         return cut(rows, after, through, max_bytes)
 
-    async def until_stored(self, seq: int) -> None:
-        """Waits until the store has everything up to `seq`, or the log is gone."""
-        await self._until(lambda: self.stored >= seq)
-
-    async def until_kept(self) -> None:
-        """Waits until the store knows of the log, or it is gone.
-
-        Raises:
-            StoreError: The store does not take it at the moment.
-        """
-        await self._until(lambda: self.kept or self.stalled)
-        if not (self.kept or self.deleted):
-            raise StoreError(f"{self.key} is not stored yet")
-
-    async def _until(self, reached: Callable[[], bool]) -> None:
-        if self._is_dirty and not reached():  # else the commit under way has it
-            self.hurry()
-        while not (reached() or self.deleted):
-            moved = anyio.Event()
-            self.subscribe(moved.set)
-            try:
-                await moved.wait()
-            finally:
-                self.unsubscribe(moved.set)
-
     def tail(self, first: int) -> list[Entry]:
         """Returns what memory holds from `first` on, stored or not."""
         return cut(self._tail.entries, first - 1, self.head)
@@ -319,7 +295,7 @@ class ConversationLog:
 
     def take_write(self) -> Write:
         """Returns what the store lacks; changes nothing it could lose."""
-        self._is_dirty = False
+        self.dirty = False
         self._settling = self.changes
         if not self._only_text:
             self._only_text = True
@@ -373,7 +349,7 @@ class ConversationLog:
 
     def not_committed(self) -> None:
         """Takes note that `take_write`'s write failed; it stays due."""
-        self._is_dirty = True
+        self.dirty = True
 
     def leave_uncompacted(self) -> None:
         """Lets rows be that can't be compacted; the next time begins after them."""

@@ -21,6 +21,7 @@ from wsserver.log.conversation_log import ConversationLog
 from wsserver.log.listeners import tell_all
 from wsserver.log.reading import read_whole
 from wsserver.log.store import Store, StoreError
+from wsserver.log.waiting import until_kept
 from wsserver.turns.admission import check_change, check_open
 from wsserver.turns.applied import Applied
 from wsserver.turns.conversation import Conversation
@@ -168,7 +169,7 @@ class Directory:
         assert applied.reply.conversation is not None, "it says what was made"
         made = self._loaded.get(principal.key(applied.reply.conversation))
         if made is not None:
-            await made.log.until_kept()
+            await until_kept(made.log)
         return applied
 
     async def delete(self, key: str, command: Delete, principal: Principal) -> Applied:

@@ -36,6 +36,7 @@ from wsserver.engine.tools import Settling
 from wsserver.engine.turn import Turn
 from wsserver.engine.usage import BYTES_PER_TOKEN
 from wsserver.log.conversation_log import ConversationLog
+from wsserver.log.waiting import until_stored
 from wsserver.turns.kept_text import proof
 from wsserver.turns.request import fold_log, model_request
 from wsserver.turns.runner import TurnRunner
@@ -309,7 +310,7 @@ class RunningTurn:
         Those that steer the turn join it here.
         """
         state, turn = self._state, self.turn
-        await self._log.until_stored(max([turn, *state.steering(turn)]))
+        await until_stored(self._log, max([turn, *state.steering(turn)]))
         fold, through = await fold_log(self._log)
         joined = state.join(turn, through)
         if joined:

@@ -19,6 +19,7 @@ from wsserver.engine.foreign_code import stops
 from wsserver.engine.server_tools import ToolContext, ToolError
 from wsserver.engine.tools import SILENT_FAILURE, Batch, OpenCall
 from wsserver.log.conversation_log import ConversationLog
+from wsserver.log.waiting import until_stored
 from wsserver.turns.services import Services
 
 Status = Literal["ok", "error"]
@@ -91,7 +92,7 @@ class ServedCalls:
         with scope:
             try:
                 # A tool acts on the world: that it was called is stored before.
-                await self._conversation.until_stored(self._conversation.head)
+                await until_stored(self._conversation, self._conversation.head)
                 status, output = await self._result(opened)
             except Exception:
                 # The boundary of a call: it pays for a defect of ours, and no other.
