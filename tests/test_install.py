@@ -3,16 +3,29 @@
 import os
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parents[1]
-PYTHON = """#!/bin/sh
+# It knows its version, makes environments, and installs nothing.
+PYTHON = f"""#!/bin/sh
 case "$*" in
-"-m venv .venv") mkdir -p .venv/bin && cp "$0" .venv/bin/python ;;
-*pip*) [ ! -e no-network ] || { echo "no network" >&2; exit 1; } ;;
+"-c import sys"*) exec {sys.executable} "$@" ;;
+"-c import pip") [ -e .venv/pip ] ;;
+"-m venv --clear .venv")
+    rm -rf .venv && mkdir -p .venv/bin && cp "$0" .venv/bin/python
+    [ ! -e no-ensurepip ] || {{ echo "no ensurepip" >&2; exit 1; }}
+    touch .venv/pip ;;
+"-m pip"*) [ ! -e no-network ] || {{ echo "no network" >&2; exit 1; }} ;;
 esac
+"""
+OLD_PYTHON = f"""#!/bin/sh
+exec {sys.executable} -c 'import sys
+code = sys.argv.pop(1)
+sys.version_info, sys.version = (3, 10, 4), "3.10.4 (main)"
+exec(code)' "$2" "$3"
 """
 
 
@@ -23,15 +36,16 @@ def checkout(tmp_path: Path) -> Path:
     shutil.copy(ROOT / "requirements" / "install", tmp_path / "requirements")
     (tmp_path / "requirements" / "run.txt").write_text("one==1\ntwo==2\n")
     (tmp_path / "pyproject.toml").touch()
-    (tmp_path / "python").write_text(PYTHON)
-    (tmp_path / "python").chmod(0o755)
+    for name, program in (("python", PYTHON), ("old", OLD_PYTHON)):
+        (tmp_path / name).write_text(program)
+        (tmp_path / name).chmod(0o755)
     return tmp_path
 
 
-def install(checkout: Path) -> subprocess.CompletedProcess[str]:
+def install(checkout: Path, python: str = "python") -> subprocess.CompletedProcess[str]:
     return subprocess.run(  # noqa: S603
         [checkout / "requirements" / "install", "run"],
-        env=os.environ | {"PYTHON": str(checkout / "python")},
+        env=os.environ | {"PYTHON": str(checkout / python)},
         capture_output=True, text=True, timeout=10, check=False,
     )  # fmt: skip
 
@@ -66,3 +80,46 @@ def test_where_it_fails_it_is_done_again(checkout: Path) -> None:
     assert "Installed" not in failed.stderr
     (checkout / "no-network").unlink()
     assert "Installed" in install(checkout).stderr
+
+
+def test_an_environment_without_pip_is_made_anew(checkout: Path) -> None:
+    (checkout / "no-ensurepip").touch()  # as on Debian without python3-venv
+    failed = install(checkout)
+    assert failed.returncode != 0
+    assert "no ensurepip" in failed.stderr
+    assert (checkout / ".venv" / "bin" / "python").exists()
+    (checkout / "no-ensurepip").unlink()
+    assert "Installed" in install(checkout).stderr
+    assert (checkout / ".venv" / "pip").exists()
+
+
+def test_in_another_place_it_is_made_anew(checkout: Path) -> None:
+    install(checkout)
+    moved = checkout.rename(checkout.with_name("moved"))
+    assert "for the first time" in install(moved).stderr
+    assert install(moved).stderr == ""
+
+
+def test_when_its_python_is_gone_it_is_made_anew(checkout: Path) -> None:
+    install(checkout)
+    (checkout / ".venv" / "bin" / "python").unlink()
+    assert "for the first time" in install(checkout).stderr
+    assert install(checkout).stderr == ""
+
+
+def test_too_old_a_python_is_told_before_anything_is_made(checkout: Path) -> None:
+    failed = install(checkout, "old")
+    assert failed.returncode == 1
+    assert failed.stderr == (
+        f"Python 3.11 or newer is needed, and {checkout}/old is 3.10.4: name another"
+        " one, as in `PYTHON=python3.12 ./start`\n"
+    )
+    assert not (checkout / ".venv").exists()
+
+
+def test_a_python_that_is_not_there_is_named(checkout: Path) -> None:
+    failed = install(checkout, "none")
+    assert failed.returncode == 1
+    assert failed.stderr == (
+        f"There is no {checkout}/none: install Python 3.11 or newer\n"
+    )
