@@ -27,7 +27,8 @@ def needing(extra: str, *libraries: str) -> Generator[None]:
             raise
         typer.echo(
             f"{missing} is not installed; this program needs the extra `{extra}`:"
-            f" pip install 'wsserver[{extra}]'",
+            f" `requirements/install run` in a checkout, or pip install '.[{extra}]'"
+            " there",
             err=True,
         )
         raise typer.Exit(WRONG_USAGE) from None

@@ -1,6 +1,7 @@
 """The first start says what takes so long, and later ones say nothing."""
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -123,3 +124,15 @@ def test_a_python_that_is_not_there_is_named(checkout: Path) -> None:
     assert failed.stderr == (
         f"There is no {checkout}/none: install Python 3.11 or newer\n"
     )
+
+
+@pytest.mark.parametrize(
+    "place", ["README*.md", "docs/**/*.md", "wsserver/**/*.py", "client_demo/**/*.py"]
+)
+def test_no_remedy_takes_it_from_an_index_where_it_is_not(place: str) -> None:
+    told = [
+        str(path.relative_to(ROOT))
+        for path in ROOT.glob(place)
+        if re.search(r"install\W+wsserver\b", path.read_text())
+    ]
+    assert told == []

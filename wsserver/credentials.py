@@ -101,7 +101,8 @@ def _tokens(
         if find_spec(package) is None:
             raise SettingsError(
                 f"auth_jwt_algorithms: {package} is not installed; JSON Web Tokens"
-                " need the extra `jwt`: pip install 'wsserver[jwt]'"
+                " need the extra `jwt`: `requirements/install serve` in a checkout, or"
+                " pip install '.[jwt]' there"
             )
     from wsserver.auth.jwt import Claims, JwtAuthority
 

@@ -47,8 +47,8 @@ async def load_tools(settings: Settings, environ: Mapping[str, str]) -> LoadedTo
     )
     if servers and find_spec("mcp") is None:
         raise SettingsError(
-            "mcp: the package that speaks to MCP servers is not installed; install"
-            " wsserver[mcp]"
+            "mcp: the package that speaks to MCP servers is not installed:"
+            " `requirements/install serve` in a checkout, or pip install '.[mcp]' there"
         )
     registry = Registry([callables, *servers], settings.default_tools)
     known_later = any(not server.settings.prefix for server in servers)

@@ -21,7 +21,7 @@ def test_a_missing_library_ends_the_program_with_the_remedy(
     assert ended.value.exit_code == 2
     assert capsys.readouterr().err == (
         "no_such_library is not installed; this program needs the extra `terminal`:"
-        " pip install 'wsserver[terminal]'\n"
+        " `requirements/install run` in a checkout, or pip install '.[terminal]' there\n"
     )
 
 
@@ -36,7 +36,7 @@ def test_the_chat_says_what_to_install(library: str) -> None:
 
     assert ran.returncode == 2
     assert f"{library} is not installed" in ran.stderr
-    assert "pip install 'wsserver[terminal]'" in ran.stderr
+    assert "pip install '.[terminal]'" in ran.stderr
 
 
 @pytest.mark.parametrize(

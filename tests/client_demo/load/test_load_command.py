@@ -54,5 +54,5 @@ def test_without_its_library_it_says_what_to_install() -> None:
     assert run.returncode == 2
     assert run.stderr == (
         "hdrh is not installed; this program needs the extra `load`:"
-        " pip install 'wsserver[load]'\n"
+        " `requirements/install run` in a checkout, or pip install '.[load]' there\n"
     )
