@@ -88,7 +88,7 @@ def test_the_command_says_how_it_went(tmp_path: Path) -> None:
     command = ["replay", "--fast", str(RECORDINGS / "tool-call.jsonl")]
     run = CliRunner().invoke(command_line(), command, standalone_mode=False)
     assert run.return_value == 0
-    assert run.output.startswith("as recorded: 1 connections")
+    assert run.output.startswith("as recorded; connections: 1")
     bad = tmp_path / "bad"
     bad.write_text("{}")
     run = CliRunner().invoke(

@@ -44,7 +44,7 @@ def written(lines: list[Line]) -> Recording:
 def test_it_comes_out_as_recorded(path: Path) -> None:
     outcome = play(written(named(path.stem)))
     (line,) = outcome.lines()
-    assert line.startswith("as recorded: ")
+    assert line.startswith("as recorded; ")
     assert outcome.milestones >= 2
 
 

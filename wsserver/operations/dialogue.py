@@ -112,7 +112,7 @@ class Dialogue:
             lasted = anyio.current_time() - began
             self._tell(_cut(lasted, self._heartbeat_seconds, _code(closed)))
             return
-        says = f"lasted {seconds:g} s of silence, with {heartbeats} heartbeats"
+        says = f"lasted {seconds:g} s of silence, heartbeats: {heartbeats}"
         self._tell(ok("idle", says))
 
     async def _command(self, kind: str, **members: Any) -> Frame:

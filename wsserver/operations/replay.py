@@ -85,8 +85,8 @@ class Outcome(Struct, frozen=True, kw_only=True):
         if self.difference is not None:
             yield f"differs: {self.difference}"
         else:
-            played = f"{self.connections} connections, {self.milestones} milestones"
-            yield f"as recorded: {played}"
+            played = f"connections: {self.connections}, milestones: {self.milestones}"
+            yield f"as recorded; {played}"
 
 
 class _DifferenceError(Exception):
