@@ -45,12 +45,11 @@ class Reload:
 
     def __init__(self) -> None:
         """Begins with none."""
-        # A thread that hangs holds up its own file, and nothing else.
-        self._files: list[tuple[Renewable[Any], anyio.CapacityLimiter]] = []
+        self._files: list[Renewable[Any]] = []
 
     def add(self, file: Renewable[Any]) -> None:
         """Reads a file again, too, from now on."""
-        self._files.append((file, anyio.CapacityLimiter(1)))
+        self._files.append(file)
 
     async def run(self, taken: Callable[[], None]) -> None:
         """Reads all files once, and takes up what is of use.
@@ -59,18 +58,14 @@ class Reload:
             taken: Called after each file that was taken up.
         """
         async with anyio.create_task_group() as tasks:
-            for file, threads in self._files:
-                tasks.start_soon(_renew, file, threads, taken)
+            for file in self._files:
+                tasks.start_soon(_renew, file, taken)
 
 
-async def _renew(
-    file: Renewable[Any], threads: anyio.CapacityLimiter, taken: Callable[[], None]
-) -> None:
+async def _renew(file: Renewable[Any], taken: Callable[[], None]) -> None:
     try:
         with anyio.fail_after(READ_SECONDS):
-            content = await anyio.to_thread.run_sync(
-                file.read, abandon_on_cancel=True, limiter=threads
-            )
+            content = await anyio.to_thread.run_sync(file.read, abandon_on_cancel=True)
         told = file.take(content) or {}
         log.info("reloaded", setting=file.setting, file=file.file, **told)
         taken()

@@ -100,6 +100,27 @@ async def test_a_connection_may_end_while_its_hello_is_not_believed_yet() -> Non
         assert client.wire.closed == (1012, "restart")
 
 
+async def test_only_who_was_believed_has_credentials_that_can_be_taken_back() -> None:
+    class TakenBack(Slow):
+        def stands(self, principal: Principal) -> bool:
+            assert principal == ALICE
+            return False
+
+    tokens = TakenBack(alice=ALICE)
+    async with (
+        server() as r,
+        connected(r, authority=tokens, handshake=AS_ALICE, hello=False) as client,
+    ):
+        client.say("hello", protocol=1)
+        await tokens.asking.wait()
+        client.connection.check_credentials()
+        tokens.let.set()
+        assert (await client.frame())["type"] == "welcome"
+        client.connection.check_credentials()
+        await settle()
+        assert client.wire.closed == (4401, "unauthorized")
+
+
 async def test_a_refresh_holds_up_nothing() -> None:
     tokens = quick(alice=ALICE, more=msgspec.structs.replace(ALICE, expires_at=1e12))
     async with (

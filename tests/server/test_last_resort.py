@@ -37,6 +37,22 @@ sys.exit(process.run(load(flags=flags, environ={}), Parts(store=store)))
 """
 
 
+ALONE = """
+import sys, threading, time
+import structlog
+from wsserver.last_resort import LastResort
+def hangs(*_):
+    threading.Event().wait()
+if sys.argv[1] == "hangs":
+    structlog.configure(processors=[hangs])
+last_resort = LastResort()
+last_resort.end_within(0.2, 7)
+if sys.argv[1] == "closed":
+    last_resort.close()
+time.sleep(0.5 if sys.argv[1] == "closed" else 10)
+"""
+
+
 class Served:
     """A server in a process of its own."""
 
@@ -150,6 +166,18 @@ def test_a_disk_that_hangs_ends_it_in_time_and_takes_nothing_acknowledged(
     line = server.last_line
     assert (line["event"], line["exit_code"]) == ("stopped_by_force", 3)
     assert kept(tmp_path) == ["first"]
+
+
+@pytest.mark.parametrize(
+    ("how", "code"), [("tells", 7), ("hangs", 7), ("closed", 0)], ids=str
+)
+def test_it_waits_for_no_log_and_ends_nothing_when_it_was_taken_back(
+    how: str, code: int
+) -> None:
+    command = [sys.executable, "-c", ALONE, how]
+    ended = subprocess.run(command, timeout=9, capture_output=True, check=False)  # noqa: S603
+    assert ended.returncode == code
+    assert (b"stopped_by_force" in ended.stdout) == (how == "tells")
 
 
 def test_a_thread_that_hangs_changes_no_exit_code(start: Any, tmp_path: Path) -> None:

@@ -80,6 +80,20 @@ async def test_it_gives_signs_of_life_in_time(
     assert anyio.current_time() - began >= 4 * 0.02
 
 
+async def test_it_gives_two_of_them_in_the_time_that_it_has(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class EnoughError(Exception):
+        pass
+
+    async def sleep(seconds: float) -> None:
+        raise EnoughError(seconds)
+
+    monkeypatch.setattr(anyio, "sleep", sleep)
+    with pytest.raises(EnoughError, match="15"):
+        await Service({"WATCHDOG_USEC": "30000000"}).live()
+
+
 @pytest.mark.parametrize(
     "environ",
     [
