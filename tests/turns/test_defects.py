@@ -1,24 +1,27 @@
 """A defect of ours in one turn ends that turn, and nothing else."""
 
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
 from typing import Any, NoReturn
 
 import anyio
 import pytest
 from structlog.testing import capture_logs
 
+from protocol.content import Tool
 from protocol.events import Event, StartEvent, TurnErrorEvent
 from tests.fakes.faulty import FaultyStore
 from tests.fakes.rig import rig
 from tests.fakes.scripted import ScriptedProvider, Step, says
 from tests.turns.served import FakeTools, calling, named
-from tests.turns.talk import Talk, settled, talking, until
+from tests.turns.talk import Talk, asks, call, settled, talking, until
 from wsserver.engine.actions import Action
-from wsserver.engine.model import Failure, Finished, Text
+from wsserver.engine.model import Failure, Finished, ModelRequest, Text
 from wsserver.engine.server_tools import ToolContext
 from wsserver.engine.turn import Turn
 from wsserver.log.conversation_log import ConversationLog
 from wsserver.log.store import Meta
+from wsserver.providers.batches import Batches
 from wsserver.turns import running
 from wsserver.turns.conversation import Conversation
 from wsserver.turns.services import ConversationLimits
@@ -29,6 +32,7 @@ LONG: list[Step] = [
     20.0,
     [Finished(reason="stop")],
 ]
+REFUSED = Failure(code="upstream_auth", message="who?", retryable=False)
 BUSY = Failure(code="upstream_overloaded", message="busy", retryable=True)
 
 
@@ -125,19 +129,21 @@ def where_the_conversation_is_told(talk: Talk, patch: pytest.MonkeyPatch) -> Non
 
 
 @pytest.mark.parametrize(
-    ("breaks", "status"),
+    ("breaks", "script", "status"),
     [
-        (where_it_counts_the_turn, "completed"),
-        (where_it_proves_the_text, "failed"),
-        (where_the_conversation_is_told, "completed"),
+        (where_it_counts_the_turn, LONG, "completed"),
+        (where_it_proves_the_text, LONG, "failed"),
+        (where_it_proves_the_text, [REFUSED], "failed"),
+        (where_the_conversation_is_told, LONG, "completed"),
     ],
 )
 async def test_while_it_ends_it_ends_it_nonetheless(
     breaks: Callable[[Talk, pytest.MonkeyPatch], None],
+    script: list[Step],
     status: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    async with talking(LONG, says("b")) as talk:
+    async with talking(script, says("b")) as talk:
         with capture_logs() as logs, monkeypatch.context() as patch:
             breaks(talk, patch)
             talk.send()
@@ -146,6 +152,7 @@ async def test_while_it_ends_it_ends_it_nonetheless(
         assert "turn_defective" in [entry["event"] for entry in logs]
         kinds = await talk.kinds()
         assert kinds.count("done") == kinds.count("usage") == 1
+        assert kinds.count("error") == (status == "failed")
         assert talk.rig.services.running.total == 0
         talk.send()
         assert (await talk.done()).status == "completed"
@@ -290,6 +297,44 @@ async def test_while_it_ends_it_keeps_no_message_waiting(
         monkeypatch.setattr(running, "of", once(running.of))
         assert (await talk.done()).status == "completed"
         assert await talk.dones() == ["completed", "completed"]
+
+
+class Clinging(ScriptedProvider):
+    """Closes no call in time."""
+
+    @asynccontextmanager
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[Batches]:
+        async with super().stream(request) as stream:
+            try:
+                yield stream
+            finally:
+                with anyio.CancelScope(shield=True):
+                    await anyio.sleep(10_000)
+
+
+async def test_where_a_deadline_is_looked_at_it_waits_for_no_provider(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with talking(provider=Clinging([[Text("a")], 10_000.0])) as talk:
+        monkeypatch.setattr(Turn, "time", once(Turn.time))
+        began = anyio.current_time()
+        talk.send()
+        await talk.done()
+        assert anyio.current_time() < began + 1_000
+
+
+async def test_where_it_is_lost_it_takes_no_results(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    weather = {"tools": [Tool(name="weather")], "handles": ("weather",)}
+    async with talking([asks(call(1))], **weather) as talk:
+        talk.send()
+        await anyio.sleep(1)
+        [request] = talk.viewer.requests
+        monkeypatch.setattr(Turn, "fail", broken)
+        talk.conversation.store_failed()
+        assert (await talk.done()).status == "failed"
+        assert talk.result(request.call) == "unknown"
 
 
 async def test_where_it_is_lost_its_tools_are_stopped_and_end_nothing(
