@@ -187,11 +187,20 @@ def test_a_thread_that_hangs_changes_no_exit_code(start: Any, tmp_path: Path) ->
     keys.unlink()
     os.mkfifo(keys)
     server.tell(SIGHUP)
-    deadline = monotonic() + 10
-    while "SIGHUP" not in server.log:
-        assert monotonic() < deadline
-        os.sched_yield()
+    writer = once_read(keys)  # its thread reads for as long as that is open
     server.tell(SIGTERM)
     code, took = server.wait()
+    os.close(writer)
     assert (code, took < 4) == (0, True)
     assert "stopped_by_force" in server.log.splitlines()[-1]
+
+
+def once_read(pipe: Path) -> int:
+    """Opens a pipe for writing as soon as somebody reads it."""
+    deadline = monotonic() + 10
+    while True:
+        try:
+            return os.open(pipe, os.O_WRONLY | os.O_NONBLOCK)
+        except OSError:
+            assert monotonic() < deadline, "nobody reads"
+            os.sched_yield()
