@@ -10,11 +10,12 @@ import logging
 import re
 import sys
 from collections.abc import Mapping, MutableMapping
-from contextlib import suppress
 from typing import Any, Literal, TextIO, cast
 
 import orjson
 import structlog
+
+from wsserver.log_stream import LogStream
 
 Format = Literal["console", "json"]
 Level = Literal["debug", "info", "warning", "error"]
@@ -52,6 +53,7 @@ def configure(
             exception_formatter=structlog.dev.plain_traceback,
         ),
     }
+    lines = LogStream(target)
     # The console renderer formats exceptions itself, after `redact` has run; so
     # they become text before it in either format.
     structlog.configure(
@@ -59,12 +61,13 @@ def configure(
             structlog.contextvars.merge_contextvars,
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
+            lines.tell_lost,
             structlog.processors.format_exc_info,
             redact,
             renderers[log_format],
         ],
         wrapper_class=structlog.make_filtering_bound_logger(level),
-        logger_factory=structlog.PrintLoggerFactory(cast("TextIO", _Lossy(target))),
+        logger_factory=structlog.PrintLoggerFactory(cast("TextIO", lines)),
         cache_logger_on_first_use=False,
     )
     logging.basicConfig(handlers=[_Forward()], level=logging.WARNING, force=True)
@@ -88,24 +91,6 @@ def _without_secrets(value: object) -> object:
     if isinstance(value, list):
         return [_without_secrets(one) for one in cast("list[object]", value)]
     return value
-
-
-class _Lossy:
-    """A stream that loses what can't be written: the disk is full, nobody reads.
-
-    Else a log line would end whatever task it tells of, or the server.
-    """
-
-    def __init__(self, stream: TextIO) -> None:
-        self._stream = stream
-
-    def write(self, text: str) -> None:
-        with suppress(OSError, ValueError):  # a stream that was closed: ValueError
-            self._stream.write(text)
-
-    def flush(self) -> None:
-        with suppress(OSError, ValueError):
-            self._stream.flush()
 
 
 class _Forward(logging.Handler):
