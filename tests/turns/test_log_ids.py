@@ -3,7 +3,9 @@
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
 from contextvars import Context
+from typing import NoReturn
 
+import pytest
 from structlog.contextvars import (
     bind_contextvars,
     bound_contextvars,
@@ -50,6 +52,25 @@ async def test_the_lines_of_a_turn_have_its_ids_also_when_it_waited() -> None:
             ] == expected
         [refused] = [line for line in lines if line["event"] == "upstream_refused"]
         assert refused.items() >= expected[1].items()
+
+
+async def test_the_line_of_a_turn_that_did_not_begin_has_no_ids_of_another(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def broken(space: str) -> NoReturn:
+        raise RuntimeError(space)
+
+    async with talking([[Text("a")], 5.0, *says("b")]) as talk:
+        other = talk.join("c2")
+        talk.send()
+        talk.send(viewer=other)
+        monkeypatch.setattr(talk.rig.services.running, "began", broken)
+        with capture_logs(processors=[merge_contextvars]) as lines:
+            await talk.done()
+        starts = [event for event in await talk.log() if isinstance(event, StartEvent)]
+        [line] = [line for line in lines if line["event"] == "turn_not_started"]
+        assert (line["turn"], line["connection"]) == (starts[1].turn, "c2")
+        assert line["request"] is None
 
 
 class ElsewhereProvider:

@@ -85,28 +85,7 @@ class Schedule:
                 return
             waiting = self._state.next()
             assert waiting is not None, "the queue is not empty"
-            model = self._state.config.model or services.models.default
-            connection = self._senders.pop(waiting.seq, None)
-            failure: Failure | None = None
-            turn = self._log.head + 1
-            if not waiting.withdrawn:
-                try:
-                    target = services.models.resolve(model)
-                    if target is not None:
-                        self._start(waiting, model, target, connection)
-                        return
-                    failure = unknown_model(model)
-                except Exception:
-                    # Whoever made it begin is not to fail for a defect of this turn.
-                    log.exception("turn_not_started", key=self._log.key)
-                    failure, self.turn = DEFECT, None
-                    if self._log.head >= turn:  # its `start` is there
-                        self._state.running = self._state.last_turn = turn
-                        end_by_log(self._log, self._state, services, failed(DEFECT))
-                        continue
-            self._state.last_turn = end_at_once(
-                self._log, waiting, model, services, failure
-            )
+            self._begin(waiting)
 
     def stop(self) -> None:
         """Starts nothing any more: the conversation leaves memory."""
@@ -119,6 +98,38 @@ class Schedule:
             return False
         services.running.wait(self._space, self.start_next)
         return True
+
+    def _begin(self, waiting: Waiting) -> None:
+        """Starts a message's turn, or ends it where it can't run."""
+        services = self._services
+        model = self._state.config.model or services.models.default
+        connection = self._senders.pop(waiting.seq, None)
+        failure: Failure | None = None
+        turn = self._log.head + 1
+        if not waiting.withdrawn:
+            try:
+                target = services.models.resolve(model)
+                if target is not None:
+                    self._start(waiting, model, target, connection)
+                    return
+                failure = unknown_model(model)
+            except Exception:
+                # Whoever made it begin is not to fail for a defect of this turn.
+                log.exception(
+                    "turn_not_started",
+                    key=self._log.key,
+                    turn=turn,
+                    request=None,  # not that of the turn before
+                    connection=connection,
+                )
+                failure, self.turn = DEFECT, None
+                if self._log.head >= turn:  # its `start` is there
+                    self._state.running = self._state.last_turn = turn
+                    end_by_log(self._log, self._state, services, failed(DEFECT))
+                    return
+        self._state.last_turn = end_at_once(
+            self._log, waiting, model, services, failure
+        )
 
     def _start(
         self, waiting: Waiting, model: str, target: Target, connection: str | None
