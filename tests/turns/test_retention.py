@@ -2,6 +2,7 @@
 
 import anyio
 import pytest
+from structlog.testing import capture_logs
 
 from protocol.commands import Send
 from tests.fakes.faulty import FaultyStore
@@ -9,6 +10,7 @@ from tests.fakes.rig import ALICE, FakeViewer, rig
 from tests.fakes.scripted import ScriptedProvider, Step, says
 from tests.turns.talk import EPOCH, VirtualClock, kind, settled, talking, until
 from wsserver.engine.model import Finished, Text
+from wsserver.log.conversation_log import ConversationLog
 from wsserver.log.store import StoreError
 from wsserver.turns.errors import CommandError
 from wsserver.turns.retention import Retention
@@ -186,6 +188,32 @@ async def test_what_is_neither_is_trimmed_when_it_is_loaded() -> None:
         await r.committer.flush()
         assert found.log.oldest > 1
         assert found.state.last_turn >= found.log.oldest
+
+
+async def test_a_defect_in_one_conversation_keeps_nothing_else(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    retention = Retention(seconds=100.0)
+    async with talking(says("a"), retention=retention) as talk:
+        other = await talk.another("d")
+        for each in (talk, other):
+            each.send()
+            await each.done()
+        await talk.rig.committer.flush()
+        await anyio.sleep(200.0)
+        trims, bad = ConversationLog.trim, talk.conversation.log
+
+        def trim(log: ConversationLog, through: int) -> None:
+            assert log is not bad, "a defect"
+            trims(log, through)
+
+        monkeypatch.setattr(ConversationLog, "trim", trim)
+        with capture_logs() as lines:
+            await talk.rig.sweep.once()
+        assert [(line["event"], line["key"]) for line in lines] == [
+            ("conversation_not_trimmed", KEY)
+        ]
+        assert other.conversation.log.oldest == other.conversation.log.head + 1
 
 
 async def test_a_store_that_fails_is_swept_the_next_time() -> None:

@@ -72,9 +72,15 @@ class Sweep:
             key = conversation.log.key
             if self._directory.loaded(key) is not conversation:
                 continue  # it left memory while another was looked at
-            with conversation.held():
-                point = await self._retention.trim_point(self._store, key, wall)
-                conversation.trim(point)
+            try:
+                with conversation.held():
+                    point = await self._retention.trim_point(self._store, key, wall)
+                    conversation.trim(point)
+            except StoreError:
+                raise
+            except Exception:
+                # The boundary of a conversation: nothing else is kept for its sake.
+                log.exception("conversation_not_trimmed", key=key)
         before = self._retention.before(wall)
         dropped = 0
         while before is not None:
