@@ -1,11 +1,14 @@
-"""Ends the process when its own end does not come: a disk or a thread that hangs.
+"""Ends the process when its own end does not come: something hangs.
 
-It waits in a thread of its own and asks nothing of the event loop. What was
+That may be a disk, a thread, or the event loop with a tool that never awaits. It waits in
+a thread of its own and asks nothing of the loop. What was
 acknowledged is stored by then, so it takes no more than a kill would.
 """
 
 import os
-from threading import Thread, Timer
+from queue import Empty, SimpleQueue
+from threading import Thread
+from time import monotonic
 
 import structlog
 
@@ -19,24 +22,34 @@ class LastResort:
 
     def __init__(self) -> None:
         """Begins without a limit."""
-        self._timers: list[Timer] = []
+        self._limits = SimpleQueue[tuple[float, int] | None]()
+        # Begun now: who is called by a signal may begin no thread.
+        Thread(target=self._wait, name="last_resort", daemon=True).start()
 
     def end_within(self, seconds: float, code: int) -> None:
         """Ends the process after so many seconds at the latest.
+
+        It may be called by a signal, whatever that interrupts.
 
         Args:
             seconds: From now; of several limits the first counts.
             code: Its exit code then.
         """
-        timer = Timer(seconds, _end, (code,))
-        timer.daemon = True
-        timer.start()
-        self._timers.append(timer)
+        self._limits.put((monotonic() + seconds, code))
 
     def close(self) -> None:
-        """Takes all limits back."""
-        for timer in self._timers:
-            timer.cancel()
+        """Takes all limits back, for good."""
+        self._limits.put(None)
+
+    def _wait(self) -> None:
+        first = self._limits.get()
+        while first is not None:
+            try:
+                another = self._limits.get(timeout=max(0.0, first[0] - monotonic()))
+            except Empty:
+                _end(first[1])
+            else:
+                first = another and min(first, another)
 
 
 def _end(code: int) -> None:
@@ -51,5 +64,5 @@ def _tell(code: int) -> None:
     log.error(
         "stopped_by_force",
         exit_code=code,
-        about="a disk or a thread hangs; what was acknowledged is stored",
+        about="a disk, a thread or the event loop hangs; what was acknowledged is stored",
     )

@@ -81,7 +81,7 @@ def run(loaded: Loaded, parts: Parts = NO_PARTS) -> int:
     finally:
         last_resort.close()
     # The interpreter waits for threads, also for one that hangs.
-    last_resort.end_within(AT_ONCE_SECONDS, code)
+    LastResort().end_within(AT_ONCE_SECONDS, code)
     return code
 
 
@@ -90,21 +90,24 @@ async def _serve_until_told(
 ) -> int:
     drain_seconds = settings.drain_seconds + DRAIN_MORE_SECONDS + CLOSE_SECONDS
 
+    def limit(again: bool) -> None:
+        seconds = AT_ONCE_SECONDS if again else drain_seconds
+        last_resort.end_within(seconds, EXIT_STOPPED_BY_FORCE)
+
     def tell(number: signal.Signals) -> None:
         """Has the server drained once it serves; before that, and if told again, stopped."""
         log.info("signal", name=number.name)
         if number is signal.SIGHUP:
             hangup.set()
         elif serves.is_set() and not told.is_set():
-            last_resort.end_within(drain_seconds, EXIT_STOPPED_BY_FORCE)
             told.set()
         elif not everything.cancel_called:
-            last_resort.end_within(AT_ONCE_SECONDS, EXIT_STOPPED_BY_FORCE)
+            limit(again=True)
             everything.cancel()
 
     told, serves, hangup = anyio.Event(), anyio.Event(), asyncio.Event()
     service = Service(os.environ)
-    with _signals(tell), anyio.CancelScope() as everything:
+    with _signals(tell, limit), anyio.CancelScope() as everything:
         async with anyio.create_task_group() as watch:
             watch.start_soon(kept, "service", service.live)
             async with serving(settings, parts) as server:
@@ -128,8 +131,13 @@ async def _serve_until_told(
 
 
 @contextmanager
-def _signals(tell: Callable[[signal.Signals], None]) -> Generator[None]:
+def _signals(
+    tell: Callable[[signal.Signals], None], limit: Callable[[bool], None]
+) -> Generator[None]:
     """Has signals call `tell` in the event loop; once told to end, nothing after that.
+
+    `limit` is called at once, with whether it was told to end before: the loop may be
+    what hangs.
 
     An event loop's own handlers leave the defaults behind: the next signal would end
     the process in the midst of its end.
@@ -140,7 +148,9 @@ def _signals(tell: Callable[[signal.Signals], None]) -> Generator[None]:
     def handle(number: int, frame: FrameType | None) -> None:
         nonlocal ends
         del frame
-        ends = ends or number != signal.SIGHUP
+        if number != signal.SIGHUP:
+            limit(ends)
+            ends = True
         loop.call_soon_threadsafe(tell, signal.Signals(number))
 
     numbers = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)

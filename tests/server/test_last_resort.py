@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from signal import SIGHUP, SIGTERM
+from signal import SIGHUP, SIGINT, SIGTERM
 from time import monotonic
 from typing import Any
 
@@ -50,6 +50,22 @@ last_resort.end_within(0.2, 7)
 if sys.argv[1] == "closed":
     last_resort.close()
 time.sleep(0.5 if sys.argv[1] == "closed" else 10)
+"""
+
+SLEEPING = """
+import sys, time
+from pathlib import Path
+from wsserver import process
+from wsserver.sources import load
+hangs = Path(sys.argv[1]) / "hangs"
+async def know(token):
+    hangs.touch()
+    time.sleep(60)
+process.DRAIN_MORE_SECONDS = process.CLOSE_SECONDS = 0.2
+process.AT_ONCE_SECONDS = 0.2
+flags = {"port": "0", "store": "memory", "auth_call": "__main__:know"}
+flags |= {"drain_seconds": sys.argv[2], "log_format": "json"}
+sys.exit(process.run(load(flags=flags, environ={})))
 """
 
 
@@ -166,6 +182,24 @@ def test_a_disk_that_hangs_ends_it_in_time_and_takes_nothing_acknowledged(
     line = server.last_line
     assert (line["event"], line["exit_code"]) == ("stopped_by_force", 3)
     assert kept(tmp_path) == ["first"]
+
+
+@pytest.mark.parametrize("times", [1, 2])
+def test_an_event_loop_that_hangs_ends_it_in_time(tmp_path: Path, times: int) -> None:
+    drain_seconds = "0.1" if times == 1 else "60"
+    with (
+        served(
+            "-c", SLEEPING, str(tmp_path), drain_seconds, log=tmp_path / "log"
+        ) as server,
+        connect(f"ws://127.0.0.1:{server.port}/v1/chat", close_timeout=0.1) as one,
+    ):
+        one.send(orjson.dumps(HELLO | {"token": "t"}), text=True)
+        until_there(tmp_path / "hangs")
+        for number in (SIGTERM, SIGINT)[:times]:  # two of one kind may count as one
+            server.process.send_signal(number)
+        code, took = server.ended()
+    assert (code, server.last_line["event"]) == (3, "stopped_by_force")
+    assert took < 0.5 + 1
 
 
 @pytest.mark.parametrize(
