@@ -9,6 +9,7 @@ import json  # noqa: TID251 - writes what orjson does not
 import logging
 import re
 import sys
+from collections import Counter
 from collections.abc import Mapping, MutableMapping
 from typing import Any, Literal, TextIO, cast
 
@@ -21,6 +22,9 @@ Format = Literal["console", "json"]
 Level = Literal["debug", "info", "warning", "error"]
 
 REDACTED = "[redacted]"
+
+LINES: Counter[str] = Counter()
+"""How many lines this process has logged, by level."""
 
 _SECRET_NAMES = frozenset(
     {"token", "api_key", "authorization", "password", "secret", "credentials"}
@@ -61,6 +65,7 @@ def configure(
             structlog.contextvars.merge_contextvars,
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
+            _count,
             lines.tell_lost,
             structlog.processors.format_exc_info,
             redact,
@@ -72,6 +77,14 @@ def configure(
     )
     logging.basicConfig(handlers=[_Forward()], level=logging.WARNING, force=True)
     logging.captureWarnings(True)
+
+
+def _count(
+    logger: object, method: str, event: MutableMapping[str, Any]
+) -> MutableMapping[str, Any]:
+    del logger, method
+    LINES[event["level"]] += 1
+    return event
 
 
 def redact(

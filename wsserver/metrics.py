@@ -15,8 +15,9 @@ from protocol.events import DoneEvent, UsageEvent
 from wsserver import __version__
 from wsserver.engine.breaker import Breaker
 from wsserver.engine.timing import in_one_lump
+from wsserver.logging import LINES
 from wsserver.metric_families import Families
-from wsserver.scraped import Breakers, Delivered, Views
+from wsserver.scraped import Breakers, Delivered, LogLines, Views
 
 OTHER = "other"
 MAX_MODELS = 100
@@ -41,6 +42,7 @@ class Metrics:
         self._of.build.labels(__version__).set(1)
         registry = self._of.registry
         registry.register(Delivered(lambda: (self._frames, self._numbers)))
+        registry.register(LogLines(LINES))
         registry.register(Breakers(self._breakers))
         registry.register(Views(lambda: self._lags()))
         prometheus_client.ProcessCollector(registry=registry)

@@ -31,6 +31,26 @@ class Delivered(Collector):
         )
 
 
+class LogLines(Collector):
+    """What the log was told."""
+
+    def __init__(self, by_level: Mapping[str, int]) -> None:
+        """Takes what counts them."""
+        self._by_level = by_level
+
+    def collect(self) -> Iterator[CounterMetricFamily]:
+        """Yields the counter; the levels that ask for somebody are always there."""
+        family = CounterMetricFamily(
+            "wsserver_log_lines",
+            "Lines of the log. What somebody has to see to, a defect above all, is an"
+            " `error`.",
+            labels=["level"],
+        )
+        for level in sorted({"warning", "error", *self._by_level}):
+            family.add_metric([level], self._by_level.get(level, 0))
+        yield family
+
+
 class Breakers(Collector):
     """Where the breakers are."""
 

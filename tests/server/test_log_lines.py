@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wsserver.logging import REDACTED, Format, configure, redact
+from wsserver.metrics import Metrics
 
 HUSH = "HUSH123"
 LIBRARY = logging.getLogger("some.library")  # noqa: TID251 - libraries use these
@@ -46,6 +47,24 @@ def test_what_is_below_the_level_is_not_there() -> None:
     stream = lines(level="warning")
     structlog.get_logger().info("quiet")
     assert stream.getvalue() == ""
+
+
+def test_lines_are_counted_by_level_as_far_as_they_are_logged() -> None:
+    def counted(level: str) -> float:
+        sample = f'wsserver_log_lines_total{{level="{level}"}} '
+        scraped = Metrics().render().decode().splitlines()
+        return sum(
+            float(line[len(sample) :]) for line in scraped if line.startswith(sample)
+        )
+
+    lines(level="warning")
+    before = counted("warning"), counted("error"), counted("info")
+    structlog.get_logger().info("quiet")
+    structlog.get_logger().warning("odd")
+    structlog.get_logger().exception("defective", exc_info=ValueError())
+    assert counted("warning") == before[0] + 1
+    assert counted("error") == before[1] + 1
+    assert counted("info") == before[2]
 
 
 def test_what_cannot_be_json_is_told_as_text() -> None:
