@@ -43,6 +43,8 @@ MOST_MIDDLE = 100
 """Middle collections after which a full one comes all the same: it is so much
 garbage, about 700,000 objects, that a minute would be too long."""
 
+_STANDARD_ERROR = 2
+
 log = structlog.get_logger(__name__)
 
 
@@ -59,6 +61,7 @@ def run(loaded: Loaded, parts: Parts = NO_PARTS) -> int:
     Raises:
         SettingsError: A setting turned out to be of no use.
     """
+    _fill_standard_files()
     # By itself it would end the process, and so it would before and after the loop.
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     settings = loaded.settings
@@ -181,6 +184,19 @@ async def _settle(server: Server) -> None:
     while True:
         await anyio.sleep(COLLECT_SECONDS)
         gc.collect()
+
+
+def _fill_standard_files() -> None:
+    """Opens those that the process was started without (`2>&-`), to nothing.
+
+    Else a socket or the store gets their numbers, and what is printed goes there.
+    """
+    while (file := os.open(os.devnull, os.O_RDWR)) <= _STANDARD_ERROR:
+        os.set_inheritable(file, True)
+    os.close(file)
+    # Python has None for what was not open when it began.
+    sys.stdout = sys.stdout or open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
+    sys.stderr = sys.stderr or open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
 
 
 def _announce(server: Server) -> None:
