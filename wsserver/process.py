@@ -152,8 +152,8 @@ def _signals(
         nonlocal ends
         del frame
         if number != signal.SIGHUP:
-            limit(ends)
-            ends = True
+            again, ends = ends, True  # first: another signal may interrupt what follows
+            limit(again)
         loop.call_soon_threadsafe(tell, signal.Signals(number))
 
     numbers = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)

@@ -173,6 +173,6 @@ def test_without_the_extra_the_remedy_is_named(
     monkeypatch.setattr(
         credentials, "find_spec", lambda name: None if name == package else name
     )
-    with pytest.raises(SettingsError, match=r"wsserver\[jwt\]") as caught:
+    with pytest.raises(SettingsError, match=r"'\.\[jwt\]'") as caught:
         authority(settings(**GOOD), now, Reload())
     assert package in str(caught.value)
