@@ -4,6 +4,7 @@ import signal
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import pytest
 from anyio.from_thread import BlockingPortal, start_blocking_portal
@@ -52,6 +53,23 @@ def test_in_an_open_it_leaves_nothing_open(server: Double) -> None:
         with ctrl_c_raises():
             client.open("c")
         server.open = answer
+        assert client.open("c").conversation == "c"
+
+
+def test_just_as_an_open_has_begun_it_leaves_nothing_open(
+    server: Double, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begins = BlockingPortal.start_task_soon
+
+    def interrupted(portal: BlockingPortal, run: Any) -> None:
+        monkeypatch.undo()
+        begins(portal, run)
+        raise KeyboardInterrupt
+
+    with connect(server.url) as client:
+        monkeypatch.setattr(BlockingPortal, "start_task_soon", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            client.open("c")
         assert client.open("c").conversation == "c"
 
 
