@@ -1,6 +1,7 @@
 """What a refusal says beside its words: which member was wrong, when to come again."""
 
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
 from typing import Any
 
 import anyio
@@ -48,12 +49,19 @@ def body(answer: dict[str, Any]) -> tuple[Any, ...]:
     return tuple(error.get(name) for name in names)
 
 
-async def busy(client: Client) -> None:
-    """Has a turn run in `c`; `d` is there, too."""
-    for name in ("c", "d"):
-        await client.ask("open", conversation=name)
-    await client.ask("send", id="one", conversation="c", content="hi")
-    await client.frame("delta")
+@asynccontextmanager
+async def busy() -> AsyncGenerator[tuple[Rig, Client]]:
+    """A server and its client, with a turn that runs in `c`; `d` is there, too."""
+    script = [*says("Hello")[:1], anyio.Event()]
+    async with (
+        rig(ScriptedProvider(script), limits=LIMITS) as r,
+        connected(r) as client,
+    ):
+        for name in ("c", "d"):
+            await client.ask("open", conversation=name)
+        await client.ask("send", id="one", conversation="c", content="hi")
+        await client.frame("delta")
+        yield r, client
 
 
 @pytest.mark.parametrize(
@@ -100,12 +108,7 @@ async def busy(client: Client) -> None:
 async def test_what_can_not_be_right_names_the_member_that_is_wrong(
     type_: str, members: dict[str, Any], code: str, param: str
 ) -> None:
-    script = [*says("Hello")[:1], anyio.Event()]
-    async with (
-        rig(ScriptedProvider(script), limits=LIMITS) as r,
-        connected(r) as client,
-    ):
-        await busy(client)
+    async with busy() as (_, client):
         answer = await client.ask(type_, **{"conversation": "c", **members})
         assert body(answer) == (code, False, param, None)
 
@@ -133,12 +136,7 @@ async def test_a_number_that_is_no_longer_kept_is_named_too() -> None:
 async def test_what_may_be_right_later_says_when(
     prepare: Callable[[Rig], None], members: dict[str, Any], code: str
 ) -> None:
-    script = [*says("Hello")[:1], anyio.Event()]
-    async with (
-        rig(ScriptedProvider(script), limits=LIMITS) as r,
-        connected(r) as client,
-    ):
-        await busy(client)
+    async with busy() as (r, client):
         queued = await client.ask("send", id="two", conversation="c", content="hi")
         assert queued["outcome"] == "queued"
         prepare(r)
@@ -147,12 +145,7 @@ async def test_what_may_be_right_later_says_when(
 
 
 async def test_who_did_not_want_to_wait_is_not_told_to() -> None:
-    script = [*says("Hello")[:1], anyio.Event()]
-    async with (
-        rig(ScriptedProvider(script), limits=LIMITS) as r,
-        connected(r) as client,
-    ):
-        await busy(client)
+    async with busy() as (_, client):
         answer = await client.ask(
             "send", conversation="c", content="hi", policy="reject"
         )

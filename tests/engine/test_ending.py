@@ -29,9 +29,15 @@ def unfit() -> Failure:
     [
         (UNSAID, "upstream_error", "The model failed without saying why.", False),
         (
-            silent(59.6),
+            silent(60.04),
             "upstream_timeout",
             "The model gave no token within 60 s.",
+            True,
+        ),
+        (
+            silent(0.5),
+            "upstream_timeout",
+            "The model gave no token within 0.5 s.",
             True,
         ),
         (

@@ -1,5 +1,7 @@
 """What a client does with refusals: of commands, of opens, of a whole conversation."""
 
+from typing import Any
+
 from protocol.client_events import DropConnection, Lost, Replied
 from tests.protocol_client.wire import Wire
 
@@ -16,6 +18,17 @@ def too_fast(wire: Wire, re: str) -> None:
 
 def ids(wire: Wire) -> list[str]:
     return [each["id"] for each in wire.sent()]
+
+
+def comes_back_with_a_send(wire: Wire) -> tuple[object, dict[str, Any], dict[str, Any]]:
+    """Returns a send that has no reply yet, the open of its conversation and itself."""
+    wire.open()
+    send = wire.client.send("c", "hi")
+    wire.client.disconnected(None, wire.now)
+    wire.connect()
+    opening, again = wire.sent()
+    wire.events()
+    return send, opening, again
 
 
 def test_after_a_refusal_it_begins_with_one_and_each_reply_allows_one_more(
@@ -52,12 +65,7 @@ def test_a_new_connection_knows_nothing_of_what_the_old_one_refused(
 def test_who_may_not_come_back_is_told_so_and_not_that_it_was_deleted(
     online: Wire,
 ) -> None:
-    online.open()
-    send = online.client.send("c", "hi")
-    online.client.disconnected(None, online.now)
-    online.connect()
-    opening, again = online.sent()
-    online.events()
+    send, opening, again = comes_back_with_a_send(online)
     online.refuse(opening["id"], "forbidden")
     error = online.only(Lost).error
     assert (error.code, error.message) == ("forbidden", "no")
@@ -69,12 +77,7 @@ def test_who_may_not_come_back_is_told_so_and_not_that_it_was_deleted(
 def test_what_is_held_for_a_conversation_that_is_gone_was_not_done(
     online: Wire,
 ) -> None:
-    online.open()
-    send = online.client.send("c", "hi")
-    online.client.disconnected(None, online.now)
-    online.connect()
-    opening, _ = online.sent()
-    online.events()
+    send, opening, _ = comes_back_with_a_send(online)
     online.refuse(opening["id"], "conversation_not_found")
     events = online.events()
     [replied] = [event for event in events if isinstance(event, Replied)]

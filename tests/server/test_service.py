@@ -111,4 +111,5 @@ async def test_where_nobody_listens_nothing_is_said(environ: dict[str, str]) -> 
     service.ready()
     service.reloading()
     service.stopping()
-    await service.live()
+    with anyio.fail_after(5):  # it lives without a word, and no longer
+        await service.live()

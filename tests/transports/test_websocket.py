@@ -4,24 +4,15 @@ from typing import Any
 import anyio
 import anyio.lowlevel
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from websockets.exceptions import ConnectionClosedError, ConnectionClosedOK
-from websockets.frames import Frame, Opcode
 
 from wsserver.connections.transport import TransportClosed
-from wsserver.transports.websocket import HIGH_WATER_BYTES, WebSocket, text_header
+from wsserver.transports.websocket import HIGH_WATER_BYTES, WebSocket
 
 TEXT, BINARY, CLOSE, PING = 1, 2, 8, 9
 PONG_HEAD = b"\x8a"
 PRODUCT_LIMIT = 65_536
 HARD_LIMIT = 4 * PRODUCT_LIMIT
-
-
-@given(st.one_of(st.integers(0, 200), st.integers(65_500, 65_600), st.just(2**20)))
-def test_a_header_is_that_of_the_rfc(size: int) -> None:
-    frame = Frame(Opcode.TEXT, bytes(size)).serialize(mask=False)
-    assert text_header(size) == frame[: len(frame) - size]
 
 
 async def test_frames_arrive_in_order_and_whole(rig: Any) -> None:

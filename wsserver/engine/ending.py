@@ -1,6 +1,6 @@
 """How a turn ends, and the words for it."""
 
-from typing import assert_never
+from typing import Any, assert_never
 
 from msgspec import Struct
 
@@ -67,18 +67,8 @@ def finished(
 def closing(ending: Ending, tally: Tally, watch: Stopwatch, now: float) -> list[Action]:
     """Returns the last events of a turn: its usage, its error, its done."""
     actions: list[Action] = [Append(UsageEvent, tally.members())]
-    failure = ending.failure
-    if failure is not None:
-        seconds = failure.retry_after_seconds
-        members = {
-            "code": failure.code if failure.code in ERRORS else "upstream_error",
-            "message": failure.message,
-            "retryable": failure.retryable,
-            "retry_after_ms": None
-            if seconds is None
-            else int(min(seconds, LONGEST_WAIT_SECONDS) * 1000),
-        }
-        actions.append(Append(TurnErrorEvent, members))
+    if ending.failure is not None:
+        actions.append(Append(TurnErrorEvent, error_members(ending.failure)))
     done = {
         "status": ending.status,
         "reason": ending.reason,
@@ -86,6 +76,19 @@ def closing(ending: Ending, tally: Tally, watch: Stopwatch, now: float) -> list[
         "timing": watch.timing(now, tally.output_tokens),
     }
     return [*actions, AppendDone(done)]
+
+
+def error_members(failure: Failure) -> dict[str, Any]:
+    """Returns what a turn's `error` event says of a failure."""
+    seconds = failure.retry_after_seconds
+    return {
+        "code": failure.code if failure.code in ERRORS else "upstream_error",
+        "message": failure.message,
+        "retryable": failure.retryable,
+        "retry_after_ms": None
+        if seconds is None
+        else int(min(seconds, LONGEST_WAIT_SECONDS) * 1000),
+    }
 
 
 # What is wrong when the provider does not say it
@@ -116,7 +119,7 @@ def silent(seconds: float) -> Failure:
     """The model gave no token for so long."""
     return Failure(
         code="upstream_timeout",
-        message=f"The model gave no token within {seconds:.0f} s.",
+        message=f"The model gave no token within {round(seconds, 1):g} s.",
         retryable=True,
     )
 

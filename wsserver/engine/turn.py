@@ -37,18 +37,13 @@ from wsserver.engine.model import (
     Failure,
     Finished,
     ModelEvent,
-    Reasoning,
-    Refusal,
     Text,
 )
 from wsserver.engine.retry import next_attempt
+from wsserver.engine.text_runs import Other, TextRun, text_runs
 from wsserver.engine.timing import Stopwatch
 from wsserver.engine.tools import LONGEST_NAME, Batch, Settling
 from wsserver.engine.usage import Tally
-
-_KINDS: dict[type, str] = {Text: "delta", Reasoning: "reasoning", Refusal: "refusal"}
-_TEXTS = (Text, Reasoning, Refusal)
-_Other = CallFragment | Answering | Finished
 
 
 class Turn:
@@ -144,10 +139,14 @@ class Turn:
             return []
         self._deadlines.active_at = now
         actions: list[Action] = []
-        if len(events) == 1 and type(event := events[0]) is Text:
+        if len(events) == 1 and type(event := events[0]) is Text:  # as nearly all are
             self._text(actions, "delta", event.text, 1, now)
         else:
-            self._feed(actions, events, now)
+            for part in text_runs(events):
+                if isinstance(part, TextRun):
+                    self._text(actions, part.kind, part.text, part.pieces, now)
+                else:
+                    self._other(actions, part, now)
         if self._bytes > self._limits.turn_bytes:
             actions += self.fail(ending.too_large(self._limits.turn_bytes), now)
         return actions
@@ -287,7 +286,7 @@ class Turn:
         elapsed = int((now - self._waiting_since) * 1000)
         return [ShowWaiting(phase, elapsed)]
 
-    def _other(self, actions: list[Action], event: _Other, now: float) -> None:
+    def _other(self, actions: list[Action], event: Other, now: float) -> None:
         match event:
             case CallFragment():
                 self._fragment(actions, event, now)
@@ -297,24 +296,6 @@ class Turn:
                 actions.append(Append(TakeoverEvent, members))
             case Finished():
                 pass
-
-    def _feed(
-        self, actions: list[Action], events: Sequence[ModelEvent], now: float
-    ) -> None:
-        kind = ""
-        texts: list[str] = []
-        for event in events:
-            found = _KINDS.get(type(event), "")
-            if texts and found != kind:
-                self._text(actions, kind, "".join(texts), len(texts), now)
-                texts = []
-            kind = found
-            if isinstance(event, _TEXTS):
-                texts.append(event.text)
-            else:
-                self._other(actions, event, now)
-        if texts:
-            self._text(actions, kind, "".join(texts), len(texts), now)
 
     def _text(
         self, actions: list[Action], kind: str, text: str, count: int, now: float

@@ -26,6 +26,7 @@ import structlog
 from msgspec import Struct, structs
 
 from wsserver.engine.breaker import Breaker
+from wsserver.engine.ending import silent
 from wsserver.engine.model import Failure, ModelRequest, UpstreamError
 from wsserver.engine.retry import RetryPolicy, next_attempt
 from wsserver.providers.gate import Gate, Sink
@@ -189,7 +190,7 @@ class _Chain:
                 )
                 failure = await self._attempts(candidate, gate, patience)
             if patience.cancelled_caught:
-                failure = _silent(seconds)
+                failure = silent(seconds)
             if failure is None:
                 return None
             if not _is_unwell(failure):
@@ -245,14 +246,6 @@ class _Chain:
             retryable=any(failure.retryable for failure in failures),
             retried=True,
         )
-
-
-def _silent(seconds: float) -> Failure:
-    return Failure(
-        code="upstream_timeout",
-        message=f"The model gave no token within {seconds:g} s.",
-        retryable=True,
-    )
 
 
 def _is_unwell(failure: Failure) -> bool:

@@ -8,7 +8,6 @@ the loop nor the memory is at the mercy of what one read can hold.
 """
 
 import asyncio
-import struct
 from collections.abc import Callable, Sequence
 from http import HTTPStatus
 from typing import Any, cast
@@ -21,6 +20,7 @@ from websockets.protocol import Event, State
 
 from protocol.codes import CloseCode
 from wsserver.connections.transport import Handshake, TransportClosed
+from wsserver.transports.frames import text_frames, text_header
 from wsserver.transports.http import respond
 
 HIGH_WATER_BYTES = 65_536
@@ -32,8 +32,6 @@ _AT_ONCE_BYTES = 16_384  # the largest frame that is handled where it arrives
 _SLICE_BYTES = 16_384  # 2,700 of the smallest frames: 7 ms of parsing
 _PINGS = 1_000
 _PING_WINDOW_SECONDS = 10.0
-_SHORT_HEADERS = [bytes((0x81, size)) for size in range(126)]
-_HEADER = struct.Struct(">BBH").pack
 _PING = b"\x89\x00"
 _PONG = b"\x8a"
 _LONGEST_REASON_BYTES = 123
@@ -43,19 +41,6 @@ _NO_REQUEST = respond(
     "That is no request as it is answered here: HTTP/1.1, by GET or HEAD, without a"
     " body.",
 ).serialize()
-
-
-def text_header(size: int) -> bytes:
-    """Returns the header of a server's whole text frame (RFC 6455, section 5.2).
-
-    Args:
-        size: The payload's length in bytes.
-    """
-    if size < 126:
-        return _SHORT_HEADERS[size]
-    if size < 65_536:
-        return _HEADER(0x81, 126, size)
-    return b"\x81\x7f" + size.to_bytes(8, "big")
 
 
 class WebSocket(ServerConnection):
@@ -171,9 +156,7 @@ class WebSocket(ServerConnection):
             frame = frames[0]
             data = text_header(len(frame)) + frame
         else:
-            data = b"".join(
-                [part for frame in frames for part in (text_header(len(frame)), frame)]
-            )
+            data = text_frames(frames)
         self.written_bytes += len(data)
         out.write(data)
         if out.get_write_buffer_size() > self._max_buffered_bytes:

@@ -13,7 +13,7 @@ from protocol.events import (
     UsageEvent,
 )
 from wsserver.engine.conversation import ConversationState
-from wsserver.engine.ending import Ending, stopped
+from wsserver.engine.ending import Ending, error_members, stopped
 from wsserver.engine.timing import Stopwatch
 from wsserver.engine.usage import BYTES_PER_TOKEN
 from wsserver.log.conversation_log import ConversationLog
@@ -130,13 +130,7 @@ def end_by_log(
             )
         failure = how.failure
         if failure is not None and "error" not in left.kinds:
-            log.append(
-                TurnErrorEvent,
-                turn=turn,
-                code=failure.code,
-                message=failure.message,
-                retryable=failure.retryable,
-            )
+            log.append(TurnErrorEvent, turn=turn, **error_members(failure))
         now = services.clock.now()
         through = cut_through(entries, turn)
         kept = proof(entries, turn, log.head if through is None else through)

@@ -3,6 +3,7 @@
 from protocol.content import TextProof
 from protocol.events import DoneEvent, StartEvent, TurnErrorEvent, UsageEvent
 from wsserver.engine.conversation import Waiting
+from wsserver.engine.ending import error_members
 from wsserver.engine.model import Failure
 from wsserver.engine.moments import timestamp
 from wsserver.engine.timing import Stopwatch
@@ -48,13 +49,7 @@ def end_at_once(
         model_calls=0,
     )
     if failure is not None:
-        log.append(
-            TurnErrorEvent,
-            turn=turn,
-            code=failure.code,
-            message=failure.message,
-            retryable=failure.retryable,
-        )
+        log.append(TurnErrorEvent, turn=turn, **error_members(failure))
     watch = Stopwatch(accepted_at=min(now, now - (wall - waiting.at)), started_at=now)
     done = log.append(
         DoneEvent,
