@@ -1,5 +1,6 @@
 """The composition root: builds the rooms, runs them, ends them in order."""
 
+import asyncio
 import errno
 import os
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
@@ -268,11 +269,13 @@ async def serving(
     Raises:
         SettingsError: What a setting names can't be used: a file, the address.
     """
-    metrics, clock, alarms = Metrics(), Clock(), Alarms()
+    metrics, clock = Metrics(), Clock()
+    alarms = Alarms(asyncio.get_running_loop())
     reload = Reload()
     authority = credentials.authority(settings, clock.wall, reload)
     inspection = Inspection(settings, clock)
     async with AsyncExitStack() as stack:
+        stack.callback(alarms.stop)
         await stack.enter_async_context(inspection.recording())
         store = parts.store or await _open_store(settings)
         stack.push_async_callback(store.close)
@@ -321,7 +324,6 @@ async def serving(
         )
         background: dict[str, Callable[[], Awaitable[None]]] = {
             "committer": committer.run,
-            "alarms": alarms.run,
             "authority": authority.run,
             "observe": partial(_observe, metrics, directory),
             "sweep": sweep.run,

@@ -11,6 +11,7 @@ import trio.testing
 
 from tests.connections.wire import Wire
 from tests.fakes.rig import NoMetrics
+from tests.fakes.timers import TaskTimers
 from wsserver.connections.fetcher import Fetcher
 from wsserver.connections.lane import ControlLane
 from wsserver.connections.viewer import View, ViewOptions
@@ -106,8 +107,7 @@ class Desk:
     """A writer with views, over a wire."""
 
     def __init__(self, tasks: Any, high_water_bytes: int = 65_536) -> None:
-        self.alarms = Alarms()
-        tasks.start_soon(self.alarms.run)
+        self.alarms = Alarms(TaskTimers(tasks))
         self.wire = Wire()
         self.overfull = 0
         self._fetcher = Fetcher(tasks)

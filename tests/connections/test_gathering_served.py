@@ -17,7 +17,6 @@ from tests.connections.wire import connected
 from tests.fakes.clocks import jumping_time  # noqa: F401 - a fixture
 from tests.fakes.rig import rig
 from tests.fakes.scripted import ScriptedProvider
-from wsserver.connections import viewer
 from wsserver.connections.gathering import MOST_BYTES, QUIET_SECONDS
 from wsserver.connections.viewer import BLOCK_BYTES
 from wsserver.engine.model import Text
@@ -113,15 +112,37 @@ async def test_a_view_that_did_not_ask_never_looks_at_the_clock(
 ) -> None:
     journal = Journal(Disk())
     async with desk() as d:
-        d.view(journal, window_bytes=5000)
 
         def no_clock() -> float:
             raise AssertionError("it looks at the clock")
 
-        monkeypatch.setattr(viewer.anyio, "current_time", no_clock)
+        monkeypatch.setattr(d.alarms, "now", no_clock)
+        d.view(journal, window_bytes=5000)
         await journal.told("a", "b")
         await settle()
         assert text(d.got()) == "ab"
+
+
+async def test_the_writer_sleeps_while_text_only_adds_to_what_is_held(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    journal = Journal(Disk())
+    async with desk() as d:
+        d.view(journal, max_delay_seconds=10.0)
+        await journal.told("a")
+        await settle()
+        woken: list[object] = []
+        call_soon = d.wire.call_soon
+        monkeypatch.setattr(
+            d.wire, "call_soon", lambda call: (woken.append(call), call_soon(call))
+        )
+        for letter in "bcdefg":
+            await journal.told(letter)
+            await settle()
+        assert not woken
+        journal.log.delete()
+        await settle()
+        assert woken, "and wakes for anything else"
 
 
 async def test_an_interrupt_keeps_what_was_sent_and_nothing_that_was_held() -> None:

@@ -108,3 +108,32 @@ async def test_a_view_closed_while_it_waits_for_history_frees_the_others() -> No
         frames = d.got()
         assert text(frames, "first") == ""
         assert text(frames, "second") == "2"
+
+
+async def test_a_trim_beyond_what_was_to_be_replayed_holds_up_nobody() -> None:
+    disk = Disk()
+    journal = await Journal(disk).told(*["x" * 50] * 10)
+    async with desk() as d:
+        view = d.view(journal, window_bytes=200, frames=True)
+        await settle()
+        seen = numbers(d.got())
+        assert seen
+        assert seen[-1] < 9
+        await journal.told(*["y" * 50] * 10)
+        journal.log.compact_soon()
+        journal.log.keep_from(journal.log.head + 1)
+        await journal.commit()
+        journal.log.trim(15)
+        await journal.commit()
+        view.flush(9)
+        other = await (await Journal(disk, "other").told("past")).forgotten()
+        d.view(other)
+        await settle()
+        for _ in range(20):
+            view.ack(view.position)
+            await settle()
+        frames = d.got()
+        assert numbers(frames) == [16, 17, 18, 19, 20], "the gap shows"
+        assert text(frames, "other") == "past"
+        marks = {f["conversation"] for f in frames if f["type"] == "caught_up"}
+        assert marks == {"c", "other"}

@@ -9,6 +9,7 @@ import msgspec
 
 from protocol.control import ToolRequest, Waiting
 from protocol.events import DoneEvent, LogEvent
+from tests.fakes.timers import TaskTimers
 from wsserver.auth.principal import Principal
 from wsserver.log.committer import Committer
 from wsserver.log.entry import compact
@@ -130,7 +131,7 @@ async def rig(
             wall=clock.wall,
             metrics=NoMetrics(),
         )
-        alarms = Alarms()
+        alarms = Alarms(TaskTimers(tasks))
         services = Services(
             models=OneModel(provider),
             limits=limits or ConversationLimits(),
@@ -144,7 +145,6 @@ async def rig(
         directory = Directory(store, committer, services, retention)
         sweep = Sweep(directory, store, committer, retention=retention, wall=clock.wall)
         tasks.start_soon(committer.run)
-        tasks.start_soon(alarms.run)
         yield Rig(directory, store, services, committer, sweep)
         tasks.cancel_scope.cancel()
 

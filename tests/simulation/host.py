@@ -9,6 +9,7 @@ from anyio.abc import TaskGroup
 
 from protocol.content import Limits, ServerInfo
 from tests.fakes.rig import NoMetrics, OneModel
+from tests.fakes.timers import TaskTimers
 from tests.simulation.disk import Disk
 from tests.simulation.link import Link, Traits
 from tests.simulation.model import Model
@@ -121,7 +122,7 @@ class Host:
         self._report = report
         self._quotas = Quotas(self._settings)
         self._clock = SeededClock(chance)
-        self._alarms = Alarms()
+        self._alarms: Alarms | None = None
         self._tasks: TaskGroup | None = None
         self._life = anyio.CancelScope()
         self._stop = anyio.Event()
@@ -214,7 +215,7 @@ class Host:
             del self._connections[connection]
 
     async def _serve(self, tasks: TaskGroup) -> None:
-        self._alarms = Alarms()
+        self._alarms = Alarms(TaskTimers(tasks))
         committer = Committer(
             self._disk, interval_seconds=0.0, wall=self._clock.wall, metrics=NoMetrics()
         )
@@ -229,7 +230,6 @@ class Host:
         )
         directory = Directory(self._disk, committer, services)
         tasks.start_soon(committer.run)
-        tasks.start_soon(self._alarms.run)
         while True:
             try:
                 await directory.recover()

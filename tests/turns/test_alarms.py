@@ -2,10 +2,12 @@
 
 import gc
 import weakref
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
+from contextvars import ContextVar
 
 import anyio
+import anyio.lowlevel
 import pytest
 import trio.testing
 from hypothesis import given, settings
@@ -13,15 +15,14 @@ from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
 from tests.fakes.clocks import jumping_time  # noqa: F401 - a fixture
-from wsserver.turns.alarms import Alarm, Alarms
+from tests.fakes.timers import TaskTimers
+from wsserver.turns.alarms import TICKS_PER_SECOND, Alarm, Alarms
 
 
 @asynccontextmanager
 async def alarms() -> AsyncGenerator[Alarms]:
-    made = Alarms()
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(made.run)
-        yield made
+        yield Alarms(TaskTimers(tasks))
         tasks.cancel_scope.cancel()
 
 
@@ -127,6 +128,85 @@ async def test_cancelled_it_is_gone_within_a_minute() -> None:
         assert (early.rung, late.rung, len(of)) == ([], [86_400], 0)
 
 
+async def test_one_that_is_always_due_holds_up_nobody() -> None:
+    async with alarms() as of:
+        rung: list[float] = []
+
+        def again() -> None:
+            rung.append(of.now())
+            if len(rung) < 5:
+                always.set(of.now())
+
+        always = Alarm(of, again)
+        always.set(of.now())
+        others: list[int] = []
+        for _ in range(40):
+            await anyio.lowlevel.checkpoint()
+            others.append(len(rung))
+        assert len(rung) == 5
+        assert set(others) > {1, 2, 3, 4}, "others run in between"
+
+
+class CoarseTimers:
+    """Calls back at the nearest whole millisecond, as uvloop does."""
+
+    def __init__(self) -> None:
+        self.ms = 0
+        self.due: list[tuple[int, Callable[[], None]]] = []
+        self.asked = 0
+
+    def time(self) -> float:
+        return self.ms / 1000
+
+    def call_at(self, when: float, callback: Callable[[], None], /) -> "CoarseTimers":
+        self.asked += 1
+        self.due = [(round(when * 1000), callback)]
+        return self
+
+    def cancel(self) -> None:
+        self.due.clear()
+
+    def pass_to(self, ms: int) -> None:
+        while self.due and self.due[0][0] <= ms:
+            at, callback = self.due.pop()
+            self.ms = max(self.ms, at)
+            callback()
+        self.ms = ms
+
+
+@given(st.lists(st.floats(0.0001, 30.0), min_size=1, max_size=10))
+def test_with_a_clock_of_milliseconds_each_is_asked_for_once(at: list[float]) -> None:
+    timers = CoarseTimers()
+    of = Alarms(timers)
+    rung: list[float] = []
+    for one in sorted(at):
+        Alarm(of, lambda: rung.append(timers.time())).set(one)
+    timers.pass_to(40_000)
+    assert rung == [pytest.approx(one, rel=0, abs=0.00101) for one in sorted(at)]
+    assert all(late >= due for late, due in zip(rung, sorted(at), strict=True))
+    assert timers.asked <= len(at)
+
+
+async def test_stopped_none_rings() -> None:
+    async with alarms() as of:
+        bell = Bell(of)
+        bell.set(10)
+        of.stop()
+        bell.set(5)
+        await anyio.sleep(100)
+        assert bell.rung == []
+
+
+async def test_they_ring_in_the_context_of_who_made_them_all() -> None:
+    name = ContextVar("name", default="nobody")
+    async with alarms() as of:
+        names: list[str] = []
+        name.set("who set it")
+        Alarm(of, lambda: names.append(name.get())).set(of.now() + 1)
+        await anyio.sleep(2)
+        assert names == ["nobody"]
+
+
 @given(
     st.lists(
         st.tuples(
@@ -159,7 +239,10 @@ def test_each_rings_when_the_last_time_it_was_set_to_has_come(
             await anyio.sleep(400)
             for n, time in enumerate(due):
                 expected[n] += [time] if time < float("inf") else []
-            assert [bell.rung for bell in bells] == [pytest.approx(e) for e in expected]
+            tick = 1 / TICKS_PER_SECOND
+            assert [bell.rung for bell in bells] == [
+                pytest.approx(e, rel=0, abs=1.01 * tick) for e in expected
+            ]
 
     clock = trio.testing.MockClock(autojump_threshold=0)
     anyio.run(story, backend="trio", backend_options={"clock": clock})

@@ -69,9 +69,14 @@ class Gathering:
         self._kind: Entry | None = None
         self._bytes = 0
 
-    def arrived(self, now: float) -> None:
-        """Takes note of what is in the log; for every wake-up of the log."""
+    def arrived(self, now: float) -> bool:
+        """Takes note of what is in the log; says whether to ask `through`.
+
+        For every wake-up of the log. Text that adds to what is held needs nothing more.
+        """
         self._arrivals.came(self._log.stored, now)
+        self.holding = self.holding and self._still_holds(now)
+        return not self.holding
 
     def through(
         self, after: int, block: Sequence[Entry], max_bytes: int, now: float

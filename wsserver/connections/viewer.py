@@ -6,7 +6,6 @@ the `Viewer` that the conversation knows, and what the writer takes events from.
 
 from collections.abc import Callable
 
-import anyio
 from msgspec import Struct
 
 from protocol.codec import encode
@@ -61,8 +60,8 @@ class View:
 
     __slots__ = (
         "_alarm", "_begun", "_block", "_block_used", "_caught_up_at", "_flush_through",
-        "_gates", "_gathering", "_lens", "_offers", "_on_deleted", "_on_starved", "_on_wake",
-        "_push", "_window", "closed", "connection", "debt", "handles", "log", "position", "principal",
+        "_gates", "_gathering", "_lens", "_now", "_offers", "_on_deleted", "_on_starved",
+        "_on_wake", "_push", "_window", "closed", "connection", "debt", "handles", "log", "position", "principal",
         "ready", "starved",
     )  # fmt: skip
 
@@ -120,11 +119,12 @@ class View:
             None if options.window_bytes is None else Window(options.window_bytes)
         )
         self._offers = options.handles
+        self._now = alarms.now
         self._gathering: Gathering | None = None
         self._alarm: Alarm | None = None
         if options.max_delay_seconds is not None:
             self._gathering = Gathering(
-                log, self._lens, options.max_delay_seconds, anyio.current_time()
+                log, self._lens, options.max_delay_seconds, alarms.now()
             )
             self._alarm = Alarm(alarms, self._wake)
         self._flush_through = 0
@@ -282,14 +282,14 @@ class View:
             used()
 
     def _grew(self) -> None:
-        """Wakes a view that gathers: it minds when things came."""
+        """Wakes a view that gathers, when something may be sent."""
         assert self._gathering is not None, "others are woken by `_wake`"
-        self._gathering.arrived(anyio.current_time())
-        self._wake()
+        if self._gathering.arrived(self._now()) or self.log.deleted:
+            self._wake()
 
     def _allowed(self, gathering: Gathering, max_bytes: int) -> int:
         """Returns up to which number may be sent; finds out if that is `starved`."""
-        position, now = self.position, anyio.current_time()
+        position, now = self.position, self._now()
         through = gathering.through(position, self._block, max_bytes, now)
         begun = self._block
         if through is None or gathering.holding:
@@ -331,11 +331,13 @@ class View:
             return 0
         entries = self._block or self.log.read(position, max_bytes)
         if not entries:
-            # Where the log was trimmed beyond a cursor that lags, what is fetched
-            # does not fit: that tells the client to open again.
             if entries is None:
                 self._starve()
             return 0
+        # Where the log was trimmed beyond a cursor that lags, what comes next does not
+        # fit: that tells the client to open again.
+        if entries[0].first > through:
+            through = entries[0].first
         self.position, size = self._lens.show(
             entries, position, through, max_bytes, out
         )

@@ -1,4 +1,4 @@
-"""One timer for all deadlines, of turns and of connections.
+"""One timer for all deadlines, of turns, of connections and of text that is gathered.
 
 A task that sleeps takes kilobytes, an alarm a few words. Deadlines are put off all the
 time and hardly ever reached; so an alarm that is put off stays where it is in the
@@ -6,11 +6,13 @@ queue, and is looked at again when its old time has come.
 """
 
 from collections.abc import Callable
+from contextvars import copy_context
+from functools import partial
 from heapq import heappop, heappush
 from itertools import count
-from math import inf
+from math import ceil, inf
+from typing import Protocol
 
-import anyio
 import structlog
 
 log = structlog.get_logger(__name__)
@@ -18,6 +20,30 @@ log = structlog.get_logger(__name__)
 LOOK_SECONDS = 60.0
 """An alarm is looked at so often at the least: one that was cancelled is then gone,
 also when it was set to a time tomorrow."""
+
+TICKS_PER_SECOND = 1000
+"""Alarms ring at whole ticks. An event loop whose clock counts milliseconds takes a time
+between two of them for the one before; woken there, one would ask again until it is over."""
+
+
+class Timer(Protocol):
+    """A call that is due, and may be taken back."""
+
+    def cancel(self) -> None:
+        """Takes it back."""
+        ...
+
+
+class Timers(Protocol):
+    """What alarms need of the event loop; those of asyncio have it."""
+
+    def time(self) -> float:
+        """Returns seconds on a clock that never goes back."""
+        ...
+
+    def call_at(self, when: float, callback: Callable[[], None], /) -> Timer:
+        """Calls back once when it is that time."""
+        ...
 
 
 class Alarm:
@@ -36,7 +62,9 @@ class Alarm:
         self._looked_at = inf  # when the timer looks at it next
 
     def set(self, at: float) -> None:
-        """Lets it ring at that time of anyio's clock and not before; `inf` is never."""
+        """Lets it ring at that time of the event loop's clock and not before; `inf` is never."""
+        if at < inf:
+            at = _whole_ticks(at)
         self._at = at
         if at < self._looked_at:
             self._looked_at = self._alarms.add(at, self)
@@ -58,39 +86,61 @@ class Alarm:
 
 
 class Alarms:
-    """All alarms of a server; `run` has to run."""
+    """All alarms of a server.
 
-    def __init__(self) -> None:
+    Attributes:
+        now: Returns the time of the clock that alarms go by.
+    """
+
+    def __init__(self, timers: Timers) -> None:
+        """Makes a queue without alarms; they ring in the context of who makes it."""
+        self.now = timers.time
+        self._call_at = timers.call_at
+        self._ring_there = partial(copy_context().run, self._ring)
         self._queue: list[tuple[float, int, Alarm]] = []
         self._numbers = count()  # alarms themselves have no order
-        self._sleeping_until = -inf
-        self._earlier = anyio.Event()  # set when one is due before that
+        self._timer: Timer | None = None
+        self._rings_at = inf
 
     def __len__(self) -> int:
         return len(self._queue)
 
     def add(self, at: float, alarm: Alarm) -> float:
         """Looks at an alarm at that time, or earlier; returns when."""
-        at = min(at, anyio.current_time() + LOOK_SECONDS)
+        at = min(at, _whole_ticks(self.now() + LOOK_SECONDS))
         heappush(self._queue, (at, next(self._numbers), alarm))
-        if at < self._sleeping_until:
-            self._earlier.set()
+        if at < self._rings_at:
+            self._ring_at(at)
         return at
 
-    async def run(self) -> None:
-        """Rings for ever."""
-        queue = self._queue
-        while True:
-            self._earlier = anyio.Event()
-            self._sleeping_until = queue[0][0] if queue else inf
-            with anyio.CancelScope(deadline=self._sleeping_until):
-                await self._earlier.wait()
-            self._sleeping_until = -inf  # while it looks, nobody has to wake it
-            now = anyio.current_time()
-            while queue and queue[0][0] <= now:
-                at, _, alarm = heappop(queue)
-                try:
-                    alarm.look(at, now)
-                except Exception:
-                    # The boundary of an alarm: the others ring nonetheless.
-                    log.exception("alarm_defective")
+    def stop(self) -> None:
+        """Rings no more."""
+        self._rings_at = -inf
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def _ring_at(self, at: float) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer, self._rings_at = self._call_at(at, self._ring_there), at
+
+    def _ring(self) -> None:
+        """Looks at all whose time has come; called by the event loop."""
+        queue, now = self._queue, self.now()
+        self._timer, self._rings_at = None, -inf  # who is set meanwhile finds its place
+        due: list[tuple[float, int, Alarm]] = []
+        while queue and queue[0][0] <= now:
+            due.append(heappop(queue))
+        for at, _, alarm in due:
+            try:
+                alarm.look(at, now)
+            except BaseException:
+                # The boundary of an alarm: the others ring, and the loop goes on.
+                log.exception("alarm_defective")
+        self._rings_at = inf
+        if queue:
+            self._ring_at(queue[0][0])
+
+
+def _whole_ticks(at: float) -> float:
+    return ceil(at * TICKS_PER_SECOND) / TICKS_PER_SECOND

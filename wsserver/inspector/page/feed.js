@@ -33,11 +33,14 @@ export class Feed {
 
   stop() {
     clearTimeout(this.#timer);
-    if (!this.#socket) return;
-    this.#socket.onclose = null;
-    this.#socket.onmessage = null;
-    this.#socket.close();
+    const socket = this.#socket;
+    if (!socket) return;
     this.#socket = null;
+    socket.onclose = null;
+    socket.onmessage = null;
+    // Browsers report a socket as failed that is closed before it is open.
+    if (socket.readyState === WebSocket.CONNECTING) socket.onopen = () => socket.close();
+    else socket.close();
   }
 
   order(act, connection, members = {}) {
