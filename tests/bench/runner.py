@@ -44,7 +44,8 @@ class Runner:
         self._rows = rows
         self._scenarios = scenarios
         self._seconds = seconds
-        self._behind: set[tuple[str, str]] = set()
+        # From which scenario of a group on a row is spared.
+        self._behind: dict[tuple[str, str], int] = {}
 
     async def run(self, rounds: int) -> None:
         """Goes through all rows, so many times, or until the time is up."""
@@ -85,7 +86,7 @@ class Runner:
             rig = self._rig(row, relay, upstream, f"{number}-warm")
             await warm_up(rig)
             for done, scenario in enumerate(todo, 1):
-                if (scenario.group, row.name) in self._behind:
+                if self._is_spared(scenario, row):
                     self._result(scenario, row).failure = "falls behind"
                     continue
                 await quiet(relay)
@@ -115,7 +116,11 @@ class Runner:
 
     def _fell_behind(self, scenario: Scenario, row: Row) -> None:
         if scenario.group:
-            self._behind.add((scenario.group, row.name))
+            self._behind[scenario.group, row.name] = self._scenarios.index(scenario)
+
+    def _is_spared(self, scenario: Scenario, row: Row) -> bool:
+        behind = self._behind.get((scenario.group, row.name))
+        return behind is not None and self._scenarios.index(scenario) >= behind
 
     def _result(self, scenario: Scenario, row: Row) -> Result:
         return self.results[scenario.name][row.name]

@@ -8,6 +8,7 @@ from tests.bench import report
 from tests.bench.__main__ import SCENARIOS
 from tests.bench.report import Result, notes, overview, table, write
 from tests.bench.rows import ROWS
+from tests.bench.runner import Runner
 
 PACED = next(each for each in SCENARIOS if each.name == "paced-50")
 
@@ -62,3 +63,12 @@ def test_the_page_has_a_place_for_every_table_and_names_every_row() -> None:
         assert f"<!-- bench:{name} -->\n" in page
     for row in ROWS:
         assert f"| `{row.name}` | {row.what} |" in page
+
+
+def test_who_fell_behind_is_spared_what_grows_from_there_and_no_less() -> None:
+    row = ROWS[0]
+    runner = Runner([row], SCENARIOS, 1.0)
+    by_name = {each.name: each for each in SCENARIOS}
+    runner._fell_behind(by_name["paced-200"], row)
+    spared = {name for name, each in by_name.items() if runner._is_spared(each, row)}
+    assert spared == {"paced-200", "paced-500", "paced-1000"}
