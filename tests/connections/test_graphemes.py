@@ -14,10 +14,12 @@ from wsserver.connections.graphemes import cluster_start, last_cut, looks_whole
 from wsserver.log.entry import Entry, compact, text_entry
 
 
-def run(texts: list[str]) -> Entry:
+def run(texts: list[str], joined: int | None = None) -> list[Entry]:
+    """Returns a run as a log holds it, of which the first numbers are one entry."""
     entries = [text_entry("delta", n, 1, text) for n, text in enumerate(texts, 1)]
-    (joined,) = compact(entries, max_bytes=2**40)
-    return joined
+    return compact(entries[:joined], max_bytes=2**40) + (
+        [] if joined is None else entries[joined:]
+    )
 
 
 @given(st.lists(pieces, min_size=1, max_size=12).map("".join), st.data())
@@ -62,9 +64,18 @@ def naive_cut(texts: list[str], max_bytes: int) -> int | None:
     return max(fit) if fit else min(beyond, default=None)
 
 
-@given(st.lists(pieces, min_size=1, max_size=30), st.integers(1, 200))
-def test_a_run_is_cut_as_late_as_it_may_be(texts: list[str], max_bytes: int) -> None:
-    assert last_cut(run(texts), max_bytes) == naive_cut(texts, max_bytes)
+ascii_and_more = st.text('aZ ~!\\"\r\n\t\x00\x7f\u0301\u200d\u0600é你👨', min_size=1)
+
+
+@given(
+    st.lists(pieces | ascii_and_more, min_size=1, max_size=30),
+    st.integers(1, 200),
+    st.none() | st.integers(0, 30),
+)
+def test_a_run_is_cut_as_late_as_it_may_be(
+    texts: list[str], max_bytes: int, joined: int | None
+) -> None:
+    assert last_cut(run(texts, joined), max_bytes) == naive_cut(texts, max_bytes)
 
 
 @pytest.mark.parametrize("texts", [FAMILY, FLAGS[:2], SYLLABLE, ["e", "\u0301"], ["a"]])

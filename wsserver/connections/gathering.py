@@ -14,14 +14,11 @@ decides up to which number the cursor may move.
 
 from collections.abc import Sequence
 
-from msgspec import structs
-
 from wsserver.connections.arrivals import Arrivals
 from wsserver.connections.graphemes import last_cut, looks_whole
 from wsserver.connections.lens import Lens
 from wsserver.log.conversation_log import ConversationLog
-from wsserver.log.entry import TEXT_KINDS, Entry, compact
-from wsserver.log.tail import ALL_BYTES
+from wsserver.log.entry import TEXT_KINDS, Entry
 
 QUIET_SECONDS = 1.0
 """Beyond the delay: after that nothing that follows belongs to the last character."""
@@ -63,7 +60,7 @@ class Gathering:
             grain_seconds=delay_seconds / 8, seq=log.stored, at=now - delay_seconds
         )
         # While it holds: from when on it only waits for more to come; the text's
-        # last number, an entry of its kind, its length.
+        # last number, an entry of it, its length.
         self._due = 0.0
         self._end = 0
         self._kind: Entry | None = None
@@ -112,39 +109,41 @@ class Gathering:
         *,
         followed: bool,
     ) -> int | None:
-        (text,) = compact(run, max_bytes=ALL_BYTES)
-        size, end, stored = len(text.body), text.seq, self._log.stored
+        size = sum([len(entry.body) for entry in run])
+        end, stored = run[-1].seq, self._log.stored
         if followed and size <= max_bytes:
             return end
         if not followed and end == stored:
-            return self._newest(text, after, max_bytes, now)
+            return self._newest(run, size, after, max_bytes, now)
         if not followed and size < MOST_BYTES:
             # What came from the store ends here.
             more = self._log.read(end, MOST_BYTES)
             return self.through(after, [*run, *more], max_bytes, now) if more else None
-        return last_cut(text, max_bytes) or end
+        return last_cut(run, max_bytes) or end
 
-    def _newest(self, text: Entry, after: int, max_bytes: int, now: float) -> int:
+    def _newest(
+        self, run: Sequence[Entry], size: int, after: int, max_bytes: int, now: float
+    ) -> int:
         """Returns the same for text that nothing follows yet."""
         since = self._arrivals.of(after + 1)
-        if now < since + self._delay and len(text.body) < MOST_BYTES:
+        if now < since + self._delay and size < MOST_BYTES:
             self._due = since + self._delay
-            return self._hold(text, after, self._due)
+            return self._hold(run, size, after, self._due)
         quiet_at = self._arrivals.newest + self._quiet
-        cut = last_cut(text, max_bytes)
-        if cut is None and (now >= quiet_at or looks_whole(text.text())):
-            return text.seq
-        overdue = min(self._arrivals.older(self._longest, now), text.seq)
+        end = run[-1].seq
+        cut = last_cut(run, max_bytes)
+        if cut is None and (now >= quiet_at or looks_whole(run[-1].text())):
+            return end
+        overdue = min(self._arrivals.older(self._longest, now), end)
         through = max(cut or after, overdue)
         if through > after:
             return through
         self._due = now
-        return self._hold(text, after, min(quiet_at, since + self._longest))
+        return self._hold(run, size, after, min(quiet_at, since + self._longest))
 
-    def _hold(self, text: Entry, after: int, until: float) -> int:
+    def _hold(self, run: Sequence[Entry], size: int, after: int, until: float) -> int:
         self.holding, self.look_at = True, until
-        self._end, self._bytes = text.seq, len(text.body)
-        self._kind = structs.replace(text, body=b"", ends=b"")
+        self._end, self._bytes, self._kind = run[-1].seq, size, run[0]
         return after
 
     def _still_holds(self, now: float) -> bool:

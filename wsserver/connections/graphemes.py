@@ -6,11 +6,13 @@ of several code points (Unicode Standard Annex 29). Pure.
 
 import struct
 from bisect import bisect_right
+from collections.abc import Sequence
 
 import orjson
 import regex
 
-from wsserver.log.entry import Entry
+from wsserver.log.entry import Entry, compact
+from wsserver.log.tail import ALL_BYTES
 
 _cluster = regex.compile(r"\X").match
 
@@ -67,7 +69,7 @@ def cluster_start(text: str, at: int) -> int:
         start = end
 
 
-def last_cut(entry: Entry, max_bytes: int) -> int | None:
+def last_cut(run: Sequence[Entry], max_bytes: int) -> int | None:
     """Returns the number after which a run of text is best cut.
 
     That is the last one that ends between two clusters and within `max_bytes`; where
@@ -76,9 +78,14 @@ def last_cut(entry: Entry, max_bytes: int) -> int | None:
     cluster.
 
     Args:
-        entry: The run, as one entry of a text kind.
+        run: Neighbours of one text kind, turn and call.
         max_bytes: How long the encoded text before the cut should be.
     """
+    if len(run) > 1 and _parts(run[-2], run[-1]):
+        before = run[-2].seq
+        if sum([len(entry.body) for entry in run]) - len(run[-1].body) <= max_bytes:
+            return before
+    (entry,) = compact(run, max_bytes=ALL_BYTES)
     if entry.first == entry.seq:
         return None
     ends = struct.unpack(f"<{len(entry.ends) // 4}I", entry.ends)
@@ -98,6 +105,18 @@ def last_cut(entry: Entry, max_bytes: int) -> int | None:
         if at and cluster_start(text, at) == at:
             return entry.first + place
     return None
+
+
+def _parts(before: Entry, last: Entry) -> bool:
+    """Says whether the last number surely begins a cluster, by two bytes alone.
+
+    A printable ASCII character goes on with nothing that ends in ASCII; an escaped
+    line feed does with a carriage return.
+    """
+    if last.first != last.seq or not before.body or not last.body:
+        return False
+    first = last.body[0]
+    return 0x20 <= first < 0x7F and first != 0x5C and before.body[-1] < 0x80
 
 
 def _length(body: bytes) -> int:
