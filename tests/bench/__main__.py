@@ -11,13 +11,21 @@ import gc
 import resource
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TypeVar
 
 from tests.bench import check, soak
 from tests.bench.loop import run
 from tests.bench.machine import machine
-from tests.bench.report import overview, table, write
+from tests.bench.report import (
+    HEADLINE,
+    READMES,
+    Results,
+    headline,
+    overview,
+    table,
+    write,
+)
 from tests.bench.rows import ROWS, Row, missing
 from tests.bench.runner import Runner, say
 from tests.bench.scenario import Scenario
@@ -100,25 +108,38 @@ async def _bench(
             say(f"left out: {row.name}: {why}")
     runner = Runner(there, scenarios, options.seconds)
     await runner.run(options.rounds)
+    _tell(scenarios, runner.results, options)
+    say(f"{(time.monotonic() - begin) / 60:.1f} minutes")
+
+
+def _tell(
+    scenarios: Sequence[Scenario],
+    all_results: Mapping[str, Results],
+    options: argparse.Namespace,
+) -> None:
+    """Prints all tables, and writes them where that is wanted."""
     day = datetime.datetime.now(datetime.UTC).date()
     footer = f"\n{day}, up to {options.rounds} rounds of {options.seconds:g} s.\n"
+    written: dict[str, str] = {}
     for scenario in scenarios:
-        results = runner.results[scenario.name]
+        results = all_results[scenario.name]
         if not results:
             say(f"left out: {scenario.name}: it is for none of these rows")
             continue
         text = f"\n{scenario.note}\n\n{table(scenario, results)}"
         say(f"\n### {scenario.title}\n{text}")
-        if options.write:
-            write(scenario.name, text + footer + "\n")
-    if text := overview(scenarios, runner.results):
+        written[scenario.name] = text + footer + "\n"
+    if text := overview(scenarios, all_results):
         say(f"\n### µs per token (x floor)\n\n{text}")
-        if options.write:
-            write("overview", f"\n{text}{footer}\n")
+        written["overview"] = f"\n{text}{footer}\n"
     say(f"\n{machine()}")
+    written["machine"] = f"\n{machine()}\n"
     if options.write:
-        write("machine", f"\n{machine()}\n")
-    say(f"{(time.monotonic() - begin) / 60:.1f} minutes")
+        for name, text in written.items():
+            write(name, text)
+        if text := headline(all_results.get(HEADLINE, {})):
+            for page in READMES:
+                write("headline", f"\n{text}\n", page)
 
 
 def _list() -> None:

@@ -8,9 +8,16 @@ from pathlib import Path
 
 from msgspec import Struct, field
 
+from tests.bench.rows import ROWS
 from tests.bench.scenario import KEEPS_UP, Column, Figures, Scenario
 
-PAGE = Path(__file__).parents[2] / "docs" / "explanation" / "speed.md"
+_ROOT = Path(__file__).parents[2]
+PAGE = _ROOT / "docs" / "explanation" / "speed.md"
+READMES = (_ROOT / "README.md", _ROOT / "README.zh.md")
+HEADLINE = "paced-200"
+_IN_HEADLINE = (
+    "nginx", "wsserver-memory", "wsserver-sqlite", "node-ws", "plain-sdk", "fastapi-sse",
+)  # fmt: skip
 FLOOR = "floor"
 SATURATED_PERCENT = 85.0
 FULL_PERCENT = 97.0
@@ -148,10 +155,28 @@ def overview(scenarios: Sequence[Scenario], all_results: Mapping[str, Results]) 
     return markdown(lines)
 
 
-def write(name: str, text: str) -> None:
-    """Puts a text between the page's marks for `name`, and leaves the rest alone."""
+def headline(results: Results) -> str:
+    """Returns the few figures that a README shows; nothing where one is missing.
+
+    Args:
+        results: Of the scenario `HEADLINE`.
+    """
+    described = {row.name: row.what for row in ROWS}
+    lines = [["", "µs/token"]]
+    for name in _IN_HEADLINE:
+        median = results[name].median("us") if name in results else None
+        if median is None:
+            return ""
+        lines.append([described[name], f"{median:.0f}"])
+    return markdown(lines)
+
+
+def write(name: str, text: str, page: Path | None = None) -> None:
+    """Puts a text between a page's marks for `name`, and leaves the rest alone."""
+    page = page or PAGE
     begin, end = f"<!-- bench:{name} -->\n", f"<!-- /bench:{name} -->"
-    page = PAGE.read_text("utf-8")
+    before = page.read_text("utf-8")
     pattern = re.compile(re.escape(begin) + ".*?" + re.escape(end), re.DOTALL)
-    assert pattern.search(page), f"the page has no place for {name}"
-    PAGE.write_text(pattern.sub(lambda _: begin + text + end, page, count=1), "utf-8")
+    assert pattern.search(before), f"{page.name} has no place for {name}"
+    after = pattern.sub(lambda _: begin + text + end, before, count=1)
+    page.write_text(after, "utf-8")

@@ -6,7 +6,7 @@ import pytest
 
 from tests.bench import report
 from tests.bench.__main__ import SCENARIOS
-from tests.bench.report import Result, notes, overview, table, write
+from tests.bench.report import Result, headline, notes, overview, table, write
 from tests.bench.rows import ROWS
 from tests.bench.runner import Runner
 
@@ -63,6 +63,18 @@ def test_the_page_has_a_place_for_every_table_and_names_every_row() -> None:
         assert f"<!-- bench:{name} -->\n" in page
     for row in ROWS:
         assert f"| `{row.name}` | {row.what} |" in page
+
+
+def test_a_readme_shows_a_few_rows_once_all_of_them_were_measured() -> None:
+    rows = {row.name: result(20, 21.6, 40) for row in ROWS}
+    head, _, *lines = headline(rows).splitlines()
+    assert "µs/token" in head
+    assert len(lines) == 6
+    assert "| nginx passing SSE through " in lines[0]
+    assert all(line.endswith(" 22 |") for line in lines)
+    assert headline({"nginx": result(1)}) == ""
+    for page in report.READMES:
+        assert "<!-- bench:headline -->\n" in page.read_text()
 
 
 def test_who_fell_behind_is_spared_what_grows_from_there_and_no_less() -> None:
