@@ -28,5 +28,6 @@ class TaskTimers:
         self, when: float, callback: Callable[[], None], scope: anyio.CancelScope
     ) -> None:
         with scope:
-            await anyio.sleep_until(when)
+            with anyio.CancelScope(deadline=when):  # `sleep_until` ends a little early
+                await anyio.sleep_forever()
             callback()

@@ -1,6 +1,7 @@
 """Alarms ring at their time, however often it was moved."""
 
 import gc
+import math
 import weakref
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
@@ -185,6 +186,21 @@ def test_with_a_clock_of_milliseconds_each_is_asked_for_once(at: list[float]) ->
     assert rung == [pytest.approx(one, rel=0, abs=0.00101) for one in sorted(at)]
     assert all(late >= due for late, due in zip(rung, sorted(at), strict=True))
     assert timers.asked <= len(at)
+
+
+@given(st.integers(1, 10**9), st.sampled_from([-1, 0, 1]))
+def test_none_rings_before_its_time_by_what_a_float_is_off(ms: int, off: int) -> None:
+    at = ms / 1000
+    if off:
+        at = math.nextafter(at, off * math.inf)
+    timers = CoarseTimers()
+    of = Alarms(timers)
+    rung: list[float] = []
+    timers.ms = ms - 50
+    Alarm(of, lambda: rung.append(timers.time())).set(at)
+    timers.pass_to(ms + 10)
+    assert len(rung) == 1
+    assert at <= rung[0] <= at + 0.0011
 
 
 async def test_stopped_none_rings() -> None:

@@ -78,9 +78,9 @@ class Alarm:
         if at != self._looked_at:
             return  # it was put forward, and has been looked at since
         self._looked_at = inf
-        if self._at > now:
-            self.set(self._at)
-        elif self._callback is not None:
+        if now < self._at < inf:
+            self._looked_at = self._alarms.add(self._at, self)
+        elif self._at <= now and self._callback is not None:
             self._at = inf
             self._callback()
 
@@ -143,4 +143,8 @@ class Alarms:
 
 
 def _whole_ticks(at: float) -> float:
-    return ceil(at * TICKS_PER_SECOND) / TICKS_PER_SECOND
+    """Returns the first whole tick that is not before `at`, whatever floats are lost."""
+    ticks = ceil(at * TICKS_PER_SECOND)
+    if ticks / TICKS_PER_SECOND < at:
+        ticks += 1
+    return ticks / TICKS_PER_SECOND
