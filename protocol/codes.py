@@ -43,7 +43,7 @@ def _catalogue(
 
 ERRORS = _catalogue(
     ("bad_json", "command", False, "The frame is not one JSON object in UTF-8.", "Send each frame as one JSON object."),
-    ("bad_frame", "command", False, "A member is missing, of a wrong type, out of range or nested too deep.", "Correct the member that `param` names."),
+    ("bad_frame", "command", False, "A member is missing, of a wrong type, out of range, nested too deep or not for clients to set.", "Correct the member that `param` names."),
     ("unknown_type", "command", False, "The frame's `type` is not a command.", "Use a command of the protocol's table."),
     ("hello_required", "command", False, "A command came before `hello`.", "Send `hello` as the first frame."),
     ("unsupported_protocol", "command", False, "The server does not speak that version.", "Say hello with a version that the message names."),

@@ -10,6 +10,7 @@ from typing import Annotated, Literal
 from msgspec import Meta, Struct
 
 from wsserver.setting_types import (
+    Bound,
     Bytes,
     Count,
     Host,
@@ -150,6 +151,20 @@ class Settings(Struct, frozen=True, kw_only=True):
     context_tokens: Annotated[
         Count, Meta(description="Window of models that say nothing of theirs.")
     ] = 128_000
+    params_allowed: Annotated[
+        tuple[Text, ...],
+        Meta(
+            description="The request members that conversations may set as `params`, with"
+            " models that say nothing of theirs; `*` stands for any."
+        ),
+    ] = ("*",)
+    params_max: Annotated[
+        dict[Text, Bound],
+        Meta(
+            description="Table [params_max] in the file: how large some of them may be,"
+            " such as `max_tokens`."
+        ),
+    ] = {}
 
     default_tools: Annotated[
         tuple[Text, ...],
@@ -335,7 +350,7 @@ class Settings(Struct, frozen=True, kw_only=True):
         return self.auth_jwt_key_file is not None or self.auth_jwt_jwks_url is not None
 
 
-TABLES = frozenset({"models", "tools", "mcp"})
+TABLES = frozenset({"models", "tools", "mcp", "params_max"})
 """Settings that only the file can hold."""
 
 SECRETS = frozenset({"openai_api_key"})

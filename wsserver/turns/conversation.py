@@ -10,6 +10,8 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Literal, assert_never
 
+from msgspec import UNSET
+
 from protocol.commands import Command, Configure, Interrupt, Send, ToolResult
 from protocol.content import Config
 from protocol.control import Reply
@@ -26,6 +28,7 @@ from wsserver.turns.admission import (
     check_config,
     check_open,
     check_output,
+    check_params,
     check_queue,
     check_send,
 )
@@ -250,6 +253,8 @@ class Conversation:
         check_open(self._services, self.log)
         config = configured(self.state.config, change)
         check_change(config, self._services)
+        if change.model is not UNSET or change.params is not UNSET:
+            check_params(config, self._services)  # else it is older than the bounds
         self.state.config = config
         event = self.log.append(ConfigEvent, config=config)
         reply = Reply(re=id_, ok=True, outcome="configured", seq=event.seq)

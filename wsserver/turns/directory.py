@@ -22,7 +22,7 @@ from wsserver.log.listeners import tell_all
 from wsserver.log.reading import read_whole
 from wsserver.log.store import Store, StoreError
 from wsserver.log.waiting import until_kept
-from wsserver.turns.admission import check_change, check_open
+from wsserver.turns.admission import check_change, check_open, check_params
 from wsserver.turns.applied import Applied
 from wsserver.turns.conversation import Conversation
 from wsserver.turns.errors import CommandError, refusal
@@ -110,6 +110,8 @@ class Directory:
         """
         check_open(self._services)
         check_change(config or Config(), self._services)
+        if config is not None:
+            check_params(config, self._services)
         found = await self.find(key)
         if found is not None:
             return found, False
