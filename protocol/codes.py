@@ -55,7 +55,7 @@ ERRORS = _catalogue(
     ("busy", "command", True, "A turn runs and the policy was `reject`.", "Wait for its `done`, or choose another policy."),
     ("queue_full", "command", True, "Too many messages wait in this conversation.", "Wait for a `done`, then send again under the same id."),
     ("too_large", "both", False, "Something is larger than the limit that the message names.", "Send less."),
-    ("too_many_conversations", "command", False, "The connection, or the principal, has its limit of conversations open.", "Close one first."),
+    ("too_many_conversations", "command", False, "The connection, or the principal, has its limit of conversations open, or the principal its limit of those that are stored.", "Close one first, or delete one, as the message says."),
     ("too_many_turns", "command", True, "The principal has its limit of turns running.", "Wait for a `done`, then send again under the same id."),
     ("rate_limited", "command", True, "Too many frames in too short a time, or too many connections.", "Wait `retry_after_ms`, then send again under the same id."),
     ("idempotency_conflict", "command", False, "The id was used for another content.", "Use a new id for each command."),

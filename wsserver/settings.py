@@ -278,6 +278,13 @@ class Settings(Struct, frozen=True, kw_only=True):
             " credentials."
         ),
     ] = 10_000
+    max_principal_stored_conversations: Annotated[
+        Count | None,
+        Meta(
+            description="Conversations of one principal that are stored, open or not,"
+            " where there are credentials."
+        ),
+    ] = 100_000
     max_active_turns: Annotated[
         Count, Meta(description="Running turns of one principal.")
     ] = 16

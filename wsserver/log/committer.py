@@ -18,7 +18,7 @@ import structlog
 from wsserver.engine.foreign_code import stops
 from wsserver.log.conversation_log import ConversationLog
 from wsserver.log.listeners import tell_all
-from wsserver.log.store import MisfitError, Store, StoreError, Write
+from wsserver.log.store import MisfitError, Store, StoreError, Write, space_of
 from wsserver.log.wakeup import Wakeup
 
 log = structlog.get_logger(__name__)
@@ -152,6 +152,11 @@ class Committer:
     def deletes(self, key: str) -> bool:
         """Whether what the store has under a key is about to go."""
         return key in self._deletes or key in self._deleting
+
+    def deletes_in(self, space: str) -> list[str]:
+        """Returns the keys of a space whose conversations are about to go."""
+        going = self._deletes | self._deleting
+        return [key for key in going if space_of(key) == space]
 
     async def flush(self) -> None:
         """Waits until the store has everything that was appended so far."""

@@ -113,6 +113,7 @@ class ConversationLimits(Struct, frozen=True, kw_only=True):
 
     Attributes:
         active_turns: Running turns of one space.
+        stored: Conversations of one space that are kept; None for no limit.
         queued: Waiting messages of one conversation.
         content_bytes: The encoded content and metadata of a message.
         tool_output_bytes: The encoded output of a tool.
@@ -121,6 +122,7 @@ class ConversationLimits(Struct, frozen=True, kw_only=True):
     """
 
     active_turns: int = 16
+    stored: int | None = None
     queued: int = 8
     content_bytes: int = 262_144 - 2048
     tool_output_bytes: int = 131_072
