@@ -48,6 +48,12 @@ def test_what_is_within_the_bounds_is_taken(
         ),
         (
             ParamBounds(allowed=frozenset()),
+            {"x" * 65: 1},
+            None,
+            f"^`{'x' * 64}…` may not be set, nor any other member; leave it out$",
+        ),
+        (
+            ParamBounds(allowed=frozenset()),
             {"n": None},
             "n",
             "`n` may not be set, nor any other member; leave it out",
@@ -73,7 +79,7 @@ def test_what_is_within_the_bounds_is_taken(
     ],
 )
 def test_what_is_beyond_is_refused(
-    bound: ParamBounds, params: dict[str, Any], member: str, why: str
+    bound: ParamBounds, params: dict[str, Any], member: str | None, why: str
 ) -> None:
     with pytest.raises(BeyondBoundsError, match=why) as caught:
         bound.check(params)

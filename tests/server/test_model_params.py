@@ -135,7 +135,7 @@ async def test_each_model_of_a_chain_is_asked_within_its_own_bounds() -> None:
             "b": Model(
                 base_url=second.base_url,
                 params={"max_tokens": 7},
-                params_allowed=("n",),
+                params_allowed=("n", "max_completion_tokens"),
                 params_max={"max_tokens": 20, "n": 1},
             ),
         }

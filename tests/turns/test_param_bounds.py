@@ -64,6 +64,14 @@ BEYOND: list[tuple[dict[str, Any], str, str]] = [
         ),
     ),
     (
+        {"params": {"y" * 100_000: 2}},
+        "$.config.params",
+        (
+            f"With the model strict `{'y' * 64}…` may not be set; leave it out"
+            " (what may: `a-b`, `max_tokens`, `temperature`)."
+        ),
+    ),
+    (
         {"params": {"a-b": 2}},
         '$.config.params["a-b"]',
         (

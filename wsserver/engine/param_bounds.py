@@ -22,6 +22,9 @@ ANSWER_TOKENS: Final = (
 """Names of one thing: how long an answer may be. Upstreams know one or more of them;
 llama.cpp goes by `n_predict` where `max_tokens` stands beside it."""
 
+_LONGEST_NAME = 64
+"""A client's member may have a name as long as a frame; no error is."""
+
 _MOST_NAMES = 12
 """So many members are named to whoever sets one that is not allowed."""
 
@@ -30,10 +33,10 @@ class BeyondBoundsError(Exception):
     """A client may not set a member so.
 
     Attributes:
-        member: Which one.
+        member: Which one; None for one whose name is too long to be told.
     """
 
-    def __init__(self, member: str, why: str) -> None:
+    def __init__(self, member: str | None, why: str) -> None:
         super().__init__(why)
         self.member = member
 
@@ -58,7 +61,8 @@ class ParamBounds(Struct, frozen=True, kw_only=True):
         if self.allowed is not None:
             for name in params:
                 if name not in self.allowed:
-                    raise BeyondBoundsError(name, self._not_allowed(name))
+                    told = name if len(name) <= _LONGEST_NAME else None
+                    raise BeyondBoundsError(told, self._not_allowed(name))
         for bound, most in self.most.items():
             for name in _same(bound):
                 value = params.get(name)
@@ -99,6 +103,8 @@ class ParamBounds(Struct, frozen=True, kw_only=True):
 
     def _not_allowed(self, name: str) -> str:
         named = sorted(self.allowed or ())
+        if len(name) > _LONGEST_NAME:
+            name = f"{name[:_LONGEST_NAME]}…"
         if not named:
             return f"`{name}` may not be set, nor any other member; leave it out"
         some = ", ".join(f"`{each}`" for each in named[:_MOST_NAMES])

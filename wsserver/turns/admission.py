@@ -88,10 +88,11 @@ def check_params(config: Config, services: Services) -> None:
     try:
         target.bounds.check(config.params or {})
     except BeyondBoundsError as error:
+        step = "" if error.member is None else member_step(error.member)
         raise refusal(
             "bad_frame",
             f"With the model {name} {error}.",
-            param=f"$.config.params{member_step(error.member)}",
+            param=f"$.config.params{step}",
         ) from None
 
 

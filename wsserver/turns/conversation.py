@@ -23,6 +23,7 @@ from wsserver.engine.tools import SILENT_FAILURE
 from wsserver.log.conversation_log import ConversationLog
 from wsserver.log.entry import Entry
 from wsserver.log.reading import read_whole
+from wsserver.log.store import space_of
 from wsserver.turns.admission import (
     check_change,
     check_config,
@@ -82,7 +83,7 @@ class Conversation:
         # Nothing in here refers back to the conversation: without such a circle it is
         # gone, with its log's text, as soon as it has left memory.
         self._on_unused = partial(unused, log.key)
-        self._space = log.key.rpartition("/")[0]
+        self._space = space_of(log.key)
         self._viewers: list[Viewer] = []
         self._holds = 0
         self._left = False
