@@ -29,17 +29,24 @@ class Counting(FaultyStore):
     Attributes:
         asked: The spaces whose conversations were counted.
         slow_seconds: How long the answer takes, once it was counted.
+        idle_seconds: The same of which ones are idle.
     """
 
     def __init__(self) -> None:
         super().__init__()
         self.asked: list[str] = []
         self.slow_seconds = 0.0
+        self.idle_seconds = 0.0
 
     async def count(self, space: str) -> int:
         self.asked.append(space)
         found = await super().count(space)
         await anyio.sleep(self.slow_seconds)
+        return found
+
+    async def idle(self, before: float, limit: int) -> list[str]:
+        found = await super().idle(before, limit)
+        await anyio.sleep(self.idle_seconds)
         return found
 
 
@@ -148,6 +155,32 @@ async def test_what_retention_drops_makes_room() -> None:
         assert await r.sweep.once() == 2
         await make(r, "c", "d")
         await refused(r, "e")
+
+
+@pytest.mark.parametrize("before", [True, False])
+async def test_what_is_deleted_while_idle_ones_are_sought_goes_once(
+    before: bool,
+) -> None:
+    store = Counting()
+    async with house(3, store) as r:
+        await make(r, "a", "b", "c")
+        await r.committer.flush()
+        await settled()
+        await anyio.sleep(2_000.0)
+        store.idle_seconds = 10.0
+        store.gate = anyio.Event()
+        async with anyio.create_task_group() as tasks:
+            if before:
+                tasks.start_soon(delete, r, "b")
+                await settled()
+            tasks.start_soon(r.sweep.once)
+            await settled()
+            if not before:
+                tasks.start_soon(delete, r, "b")
+                await settled()
+            store.gate.set()
+        await make(r, "d", "e", "f")
+        await refused(r, "g")
 
 
 async def test_all_that_come_at_once_are_counted_once() -> None:

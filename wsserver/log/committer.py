@@ -18,7 +18,7 @@ import structlog
 from wsserver.engine.foreign_code import stops
 from wsserver.log.conversation_log import ConversationLog
 from wsserver.log.listeners import tell_all
-from wsserver.log.store import MisfitError, Store, StoreError, Write, space_of
+from wsserver.log.store import MisfitError, Store, StoreError, Write
 from wsserver.log.wakeup import Wakeup
 
 log = structlog.get_logger(__name__)
@@ -153,10 +153,10 @@ class Committer:
         """Whether what the store has under a key is about to go."""
         return key in self._deletes or key in self._deleting
 
-    def deletes_in(self, space: str) -> list[str]:
-        """Returns the keys of a space whose conversations are about to go."""
-        going = self._deletes | self._deleting
-        return [key for key in going if space_of(key) == space]
+    @property
+    def going(self) -> set[str]:
+        """The keys of all that is about to go from the store."""
+        return self._deletes | self._deleting
 
     async def flush(self) -> None:
         """Waits until the store has everything that was appended so far."""

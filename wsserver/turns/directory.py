@@ -196,7 +196,7 @@ class Directory:
             raise _not_found()
         if self._committer.stalled:
             raise StoreError(f"{key} can't be deleted now")
-        del self._loaded[key]
+        self._leaves(key)
         found.delete()
         self._counts.gone(key)
         await self._committer.delete(key)
@@ -255,8 +255,8 @@ class Directory:
 
     @contextmanager
     def departures(self) -> Generator[set[str]]:
-        """Collects the keys of conversations that leave memory meanwhile."""
-        left: set[str] = set()
+        """Collects the keys of conversations that leave memory or are deleted meanwhile."""
+        left = self._committer.going
         self._departures.append(left)
         try:
             yield left
@@ -295,10 +295,13 @@ class Directory:
     def _drop_unused(self, key: str) -> None:
         conversation = self._loaded.get(key)
         if conversation is not None and conversation.unused:
-            del self._loaded[key]
+            self._leaves(key)
             conversation.leave()
-            for left in self._departures:
-                left.add(key)
+
+    def _leaves(self, key: str) -> None:
+        del self._loaded[key]
+        for left in self._departures:
+            left.add(key)
 
     def _drop_fresh(self) -> None:
         """Drops what was loaded and then not used, as nothing else will."""

@@ -50,7 +50,7 @@ class StoredCounts:
             return
         counting = self._counting[space] = _Counting()
         try:
-            while going := self._committer.deletes_in(space):
+            while going := self._going(space):
                 await self._committer.until_deleted(going[0])
             counting.gone = 0  # what went until here the store does not have any more
             found = await self._store.count(space)
@@ -89,6 +89,9 @@ class StoredCounts:
             self._counting[space].gone += 1
         elif space in self._counts:
             self._counts[space] -= 1
+
+    def _going(self, space: str) -> list[str]:
+        return [key for key in self._committer.going if space_of(key) == space]
 
 
 class _Counting:
