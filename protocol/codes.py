@@ -43,7 +43,7 @@ def _catalogue(
 
 ERRORS = _catalogue(
     ("bad_json", "command", False, "The frame is not one JSON object in UTF-8.", "Send each frame as one JSON object."),
-    ("bad_frame", "command", False, "A member is missing, of a wrong type, out of range or nested too deep.", "Correct the member that `param` names."),
+    ("bad_frame", "command", False, "A member is missing, of a wrong type, out of range, nested too deep or not for clients to set.", "Correct the member that `param` names."),
     ("unknown_type", "command", False, "The frame's `type` is not a command.", "Use a command of the protocol's table."),
     ("hello_required", "command", False, "A command came before `hello`.", "Send `hello` as the first frame."),
     ("unsupported_protocol", "command", False, "The server does not speak that version.", "Say hello with a version that the message names."),
@@ -55,7 +55,7 @@ ERRORS = _catalogue(
     ("busy", "command", True, "A turn runs and the policy was `reject`.", "Wait for its `done`, or choose another policy."),
     ("queue_full", "command", True, "Too many messages wait in this conversation.", "Wait for a `done`, then send again under the same id."),
     ("too_large", "both", False, "Something is larger than the limit that the message names.", "Send less."),
-    ("too_many_conversations", "command", False, "The connection, or the principal, has its limit of conversations open.", "Close one first."),
+    ("too_many_conversations", "command", False, "The connection, or the principal, has its limit of conversations open, or the principal its limit of those that are stored.", "Close one first, or delete one, as the message says."),
     ("too_many_turns", "command", True, "The principal has its limit of turns running.", "Wait for a `done`, then send again under the same id."),
     ("rate_limited", "command", True, "Too many frames in too short a time, or too many connections.", "Wait `retry_after_ms`, then send again under the same id."),
     ("idempotency_conflict", "command", False, "The id was used for another content.", "Use a new id for each command."),

@@ -147,6 +147,8 @@ class Limits(Struct, frozen=True, kw_only=True, omit_defaults=True):
         principal_connections: Connections of one principal.
         principal_conversations: Open conversations on all connections of one
             principal.
+        principal_stored_conversations: Conversations of one principal that are
+            stored, open or not.
         address_connections: Connections from one address.
         max_delay_ms: The longest `max_delay_ms` of an `open`.
     """
@@ -166,6 +168,7 @@ class Limits(Struct, frozen=True, kw_only=True, omit_defaults=True):
     principal_frames_per_second: int | None = None
     principal_connections: int | None = None
     principal_conversations: int | None = None
+    principal_stored_conversations: int | None = None
     address_connections: int | None = None
     max_delay_ms: int | None = None
 

@@ -140,7 +140,7 @@ def _too_big(value: Any, path: str) -> str | None:
     members: Iterable[tuple[str, Any]]
     if isinstance(value, dict):
         pairs = cast("dict[str, Any]", value).items()
-        members = ((f"{path}{_step(key)}", one) for key, one in pairs)
+        members = ((f"{path}{member_step(key)}", one) for key, one in pairs)
     elif isinstance(value, list):
         elements = enumerate(cast("list[Any]", value))
         members = ((f"{path}[{index}]", one) for index, one in elements)
@@ -150,7 +150,8 @@ def _too_big(value: Any, path: str) -> str | None:
     return next((at for path, one in members if (at := _too_big(one, path))), None)
 
 
-def _step(key: str) -> str:
+def member_step(key: str) -> str:
+    """Returns what a JSON path has behind an object for one of its members."""
     return f".{key}" if key.isidentifier() else f"[{orjson.dumps(key).decode()}]"
 
 

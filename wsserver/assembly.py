@@ -45,6 +45,7 @@ DAY_SECONDS = 86_400.0
 def conversation_limits(settings: Settings) -> ConversationLimits:
     """Returns what conversations and turns may take."""
     return ConversationLimits(
+        stored=_stored(settings),
         active_turns=settings.max_active_turns,
         queued=settings.max_queued,
         content_bytes=settings.max_frame_bytes - FRAME_OVERHEAD_BYTES,
@@ -61,6 +62,15 @@ def conversation_limits(settings: Settings) -> ConversationLimits:
             rounds=settings.max_tool_rounds,
             calls=settings.max_pending_tools,
         ),
+    )
+
+
+def _stored(settings: Settings) -> int | None:
+    # Without credentials everybody is the same principal.
+    return (
+        settings.max_principal_stored_conversations
+        if settings.has_credentials
+        else None
     )
 
 
@@ -114,6 +124,7 @@ def connection_settings(
             principal_frames_per_second=principal_frames,
             principal_connections=principal_connections,
             principal_conversations=principal_conversations,
+            principal_stored_conversations=_stored(settings),
             address_connections=settings.max_address_connections,
             max_delay_ms=MAX_DELAY_MS,
         ),

@@ -10,6 +10,7 @@ Seconds = Annotated[float, Meta(gt=0, le=31_536_000)]
 SecondsOrZero = Annotated[float, Meta(ge=0, le=31_536_000)]
 Count = Annotated[int, Meta(ge=1)]
 Bytes = Annotated[int, Meta(ge=1024)]
+Bound = Annotated[int, Meta(ge=0, le=2**53)] | Annotated[float, Meta(ge=0, le=2**53)]
 Text = Annotated[str, Meta(min_length=1)]
 KeysUrl = Annotated[
     str, Meta(pattern=r"^https?://[^/?#@\s]+(/\S*)?$", title="an HTTP URL without @")

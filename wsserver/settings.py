@@ -10,6 +10,7 @@ from typing import Annotated, Literal
 from msgspec import Meta, Struct
 
 from wsserver.setting_types import (
+    Bound,
     Bytes,
     Count,
     Host,
@@ -150,6 +151,20 @@ class Settings(Struct, frozen=True, kw_only=True):
     context_tokens: Annotated[
         Count, Meta(description="Window of models that say nothing of theirs.")
     ] = 128_000
+    params_allowed: Annotated[
+        tuple[Text, ...],
+        Meta(
+            description="The request members that conversations may set as `params`, with"
+            " models that say nothing of theirs; `*` stands for any."
+        ),
+    ] = ("*",)
+    params_max: Annotated[
+        dict[Text, Bound],
+        Meta(
+            description="Table [params_max] in the file: how large some of them may be,"
+            " such as `max_tokens`."
+        ),
+    ] = {}
 
     default_tools: Annotated[
         tuple[Text, ...],
@@ -263,6 +278,13 @@ class Settings(Struct, frozen=True, kw_only=True):
             " credentials."
         ),
     ] = 10_000
+    max_principal_stored_conversations: Annotated[
+        Count | None,
+        Meta(
+            description="Conversations of one principal that are stored, open or not,"
+            " where there are credentials."
+        ),
+    ] = 100_000
     max_active_turns: Annotated[
         Count, Meta(description="Running turns of one principal.")
     ] = 16
@@ -335,7 +357,7 @@ class Settings(Struct, frozen=True, kw_only=True):
         return self.auth_jwt_key_file is not None or self.auth_jwt_jwks_url is not None
 
 
-TABLES = frozenset({"models", "tools", "mcp"})
+TABLES = frozenset({"models", "tools", "mcp", "params_max"})
 """Settings that only the file can hold."""
 
 SECRETS = frozenset({"openai_api_key"})

@@ -4,7 +4,7 @@ from typing import Annotated, Any
 
 from msgspec import Meta, Struct
 
-from wsserver.setting_types import Count, Seconds, Text
+from wsserver.setting_types import Bound, Count, Seconds, Text
 
 
 class Model(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -18,6 +18,10 @@ class Model(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         headers_env: A table: the same, each with the variable that holds its value.
         params: A table: request members such as `max_tokens`; those of a conversation
             go before them.
+        params_allowed: A list: which request members conversations may set; `*` stands
+            for any. None for the setting of that name.
+        params_max: A table: how large some of them may be, whoever sets them, such as
+            `max_tokens`. None for the setting of that name.
         context_tokens: The model's window; None for the setting of that name.
         first_token_timeout_seconds: From a model call to its first token; None for
             `upstream_first_token_timeout_seconds`.
@@ -31,6 +35,8 @@ class Model(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     headers: dict[Text, Text] = {}
     headers_env: dict[Text, Text] = {}
     params: dict[Text, Any] = {}
+    params_allowed: tuple[Text, ...] | None = None
+    params_max: dict[Text, Bound] | None = None
     context_tokens: Count | None = None
     first_token_timeout_seconds: Seconds | None = None
     fallback: tuple[Text, ...] = ()

@@ -198,21 +198,25 @@ def _table_fault(name: str, tables: Mapping[str, object], origin: str) -> str:
             what, _, where = str(error).partition(" - at `$[...]")
             what = what.removeprefix("Object ")
             path = origin.removesuffix(f": {name}")
-            return (
-                f"{name}.{key}{where.rstrip('`')}: {what} in {path}; [{name}.NAME] may"
-                f" have {', '.join(_members(inspect.type_info(kind)))}"
+            members = _members(inspect.type_info(kind))
+            remedy = (
+                f"[{name}.NAME] may have {', '.join(members)}"
+                if members
+                else "write a number from 0"
             )
+            return f"{name}.{key}{where.rstrip('`')}: {what} in {path}; {remedy}"
     raise AssertionError("an entry is wrong where the table is")
 
 
 def _members(kind: inspect.Type) -> list[str]:
+    """Returns what the entries of a table may have; nothing where they are numbers."""
     match kind:
         case inspect.Metadata(type=inner):
             return _members(inner)
         case inspect.DictType(value_type=inspect.StructType(fields=fields)):
             return [field.encode_name for field in fields]
         case _:
-            raise AssertionError("a table holds entries of one kind")
+            return []
 
 
 def _expectation(kind: inspect.Type) -> str:
@@ -233,8 +237,10 @@ def _expectation(kind: inspect.Type) -> str:
             text = " or ".join([_expectation(option) for option in options] + ["none"])
         case inspect.BoolType():
             text = "true or false"
-        case inspect.DictType():
+        case inspect.DictType(value_type=inspect.StructType()):
             text = "a table of tables"
+        case inspect.DictType():
+            text = "a table of numbers"
         case inspect.VarTupleType(item_type=item):
             text = f"a list, each {_expectation(item)}"
         case _:

@@ -7,15 +7,15 @@ import os
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import anyio.to_thread
-import orjson
 from msgspec import structs
 
 from wsserver.engine.breaker import Breaker, BreakerPolicy
+from wsserver.engine.param_bounds import UNBOUNDED
 from wsserver.engine.secrets import without_userinfo
-from wsserver.providers.chat_request import OWN_MEMBERS
+from wsserver.model_params import general_bounds, model_bounds, model_params
 from wsserver.providers.demo import DEFAULT_MODEL, DemoProvider
 from wsserver.providers.fallback import Candidate, Fallback, FallbackMetrics
 from wsserver.settings import Settings
@@ -56,6 +56,7 @@ class Upstreams:
         """Makes nothing yet; `stack` closes what is made."""
         self.breakers: dict[str, Breaker] = {}
         self._settings = settings
+        self._bounds = UNBOUNDED
         self._environ = environ
         self._stack = stack
         self._chats: dict[
@@ -72,6 +73,7 @@ class Upstreams:
             SettingsError: A model can't be had as the settings say.
         """
         settings, demo = self._settings, DemoProvider()
+        self._bounds = general_bounds(settings)
         configured = dict(own)
         for name, model in settings.models.items():
             configured.setdefault(name, self._configured(name, model))
@@ -96,7 +98,12 @@ class Upstreams:
         table = ModelTable(
             default=default,
             configured=configured,
-            demo=Target(provider=demo, model=DEFAULT_MODEL, provider_name="demo"),
+            demo=Target(
+                provider=demo,
+                model=DEFAULT_MODEL,
+                bounds=self._bounds,
+                provider_name="demo",
+            ),
             demo_names=list(demo.models()),
             accepts_demo=demo.accepts,
             upstream=upstream,
@@ -131,12 +138,15 @@ class Upstreams:
                     jitter=jitter,
                 )
                 targets = [table.resolve(one) for one in names]
+                assert targets[0] is not None, "it is configured"
                 windows = [one.context_tokens for one in targets if one is not None]
                 chains[name] = Target(
                     provider=chain,
                     model=name,
                     provider_name=table.provider_name(name) or _OPENAI,
                     context_tokens=min(filter(None, windows), default=None),
+                    bounds=targets[0].bounds,
+                    passes_params=True,
                     # The chain gives up before that, and says why.
                     first_token_seconds=chain.first_token_seconds
                     + _CHAIN_MARGIN_SECONDS,
@@ -172,8 +182,12 @@ class Upstreams:
         chat = self._chat(f"models.{name}", model.base_url, key, headers)
         target = self._target(chat, model.model or name, model.context_tokens)
         seconds = model.first_token_timeout_seconds
-        params = _params(name, model)
-        return structs.replace(target, params=params, first_token_seconds=seconds)
+        return structs.replace(
+            target,
+            params=model_params(name, model),
+            bounds=model_bounds(name, model, self._bounds),
+            first_token_seconds=seconds,
+        )
 
     def _candidate(self, name: str, table: ModelTable) -> Candidate:
         settings, target = self._settings, table.resolve(name)
@@ -188,6 +202,7 @@ class Upstreams:
             provider=target.provider,
             model=target.model,
             params=target.params,
+            bounds=target.bounds,
             first_token_seconds=target.first_token_seconds
             or settings.upstream_first_token_timeout_seconds,
             breaker=self.breakers.setdefault(name, Breaker(policy)),
@@ -201,6 +216,7 @@ class Upstreams:
             provider=chat,
             model=model,
             context_tokens=context_tokens,
+            bounds=self._bounds,
             provider_name=_OPENAI,
         )
 
@@ -265,26 +281,6 @@ class Upstreams:
         slot_tokens = settings.context_tokens // settings.slots
         target = self._target(chat, local.name, slot_tokens)
         return structs.replace(target, provider_name="local")
-
-
-def _params(name: str, model: Model) -> dict[str, Any]:
-    for member, value in model.params.items():
-        where = f"models.{name}.params.{member}"
-        if member in OWN_MEMBERS:
-            raise SettingsError(f"{where}: the server says this itself; leave it out")
-        if not _is_json(value):
-            raise SettingsError(
-                f"{where}: JSON has no dates and no infinity; write another value"
-            )
-    return model.params
-
-
-def _is_json(value: object) -> bool:
-    try:
-        encoded = orjson.dumps(value, option=orjson.OPT_PASSTHROUGH_DATETIME)
-    except orjson.JSONEncodeError:
-        return False
-    return bool(orjson.loads(encoded) == value)
 
 
 def _check_fallback(name: str, others: Sequence[str], table: ModelTable) -> None:

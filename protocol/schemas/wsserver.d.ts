@@ -594,6 +594,8 @@ export interface Limits {
   principal_connections?: number;
   /** Open conversations on all connections of one principal. */
   principal_conversations?: number;
+  /** Conversations of one principal that are stored, open or not. */
+  principal_stored_conversations?: number;
   /** Connections from one address. */
   address_connections?: number;
   /** The longest `max_delay_ms` of an `open`. */

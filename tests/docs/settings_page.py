@@ -3,7 +3,7 @@
 import re
 import typing
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, cast
 
 import msgspec
 
@@ -83,6 +83,8 @@ def _choices(kind: Any) -> tuple[str, ...]:
 def _default(value: Any) -> str:
     if value in (None, (), {}) or value is msgspec.NODEFAULT:
         return ""
+    if isinstance(value, tuple):
+        return f"`{','.join(cast('tuple[str, ...]', value))}`"
     if isinstance(value, bool):
         return f"`{value}`".lower()  # as it is written in the file
     return f"`{value:g}`" if isinstance(value, float) else f"`{value}`"

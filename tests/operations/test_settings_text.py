@@ -15,7 +15,13 @@ def test_what_is_shown_can_be_used_as_the_file(tmp_path: Path) -> None:
     file = tmp_path / "wsserver.toml"
     file.write_text(
         'port = 7\nallowed_origins = ["https://a.example"]\nretention_days = 1.5\n'
+        'params_allowed = ["n", "temperature"]\n'
+        "params_max = { max_tokens = 9, temperature = 1.5 }\n"
         '[models."a b"]\nbase_url = "http://up/v1"\ncontext_tokens = 9\n'
+        "params = { max_tokens = 3, temperature = 0, logprobs = false }\n"
+        "params_allowed = []\nparams_max = {}\n"
+        '[models.b]\nbase_url = "http://up/v1"\n'
+        'params_allowed = ["*"]\nparams_max = { max_tokens = 4 }\n'
     )
     loaded = load(flags={"log_format": "json"}, environ={}, config=file)
     again = file.with_name("again.toml")

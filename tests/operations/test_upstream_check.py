@@ -248,3 +248,12 @@ def test_a_failure_weighs_more_than_how_it_came() -> None:
     sample = msgspec.structs.replace(STREAMED, failure=failure)
 
     assert judge("m", sample, "a key").status == "fail"
+
+
+async def test_it_is_asked_as_any_client_would_be() -> None:
+    async with FakeUpstream() as upstream:
+        upstream.script(counting(streams=False))
+        model = Model(base_url=upstream.base_url, params={"top_p": 0.5})
+        await found(Settings(models={"m": model}, params_max={"max_tokens": 64}))
+        asked = upstream.requests[0].json
+    assert (asked["top_p"], asked["max_tokens"]) == (0.5, 64)

@@ -173,6 +173,20 @@ def test_a_bad_value_is_blamed_on_its_source(
         ("[models.a]\nbase_url = 'b'\nbase_ulr = 'c'", "unknown field `base_ulr`"),
         ("[models.a]\nbase_url = 4", "models.a.base_url: Expected `str`, got `int` in"),
         ("models = 3", "models: 3 from {file}: models can't be used; expected a table"),
+        (
+            "[params_max]\nn = 'x'",
+            (
+                "params_max.n: Expected `int | float`, got `str` in {file}; write a number"
+                " from 0"
+            ),
+        ),
+        ("[params_max]\nn = -1", "params_max.n: Expected `int` >= 0 in {file}; write"),
+        ("[params_max]\nn = inf", "params_max.n: Expected `float` <= "),
+        ("params_max = 3", "params_max can't be used; expected a table of numbers"),
+        (
+            "[models.a]\nbase_url = 'b'\nparams_max = 4",
+            "models.a.params_max: Expected `object | null`, got `int` in {file}; [models",
+        ),
     ],
 )
 def test_a_bad_file_is_named(file: Path, content: str, expected: str) -> None:

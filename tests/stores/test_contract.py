@@ -38,6 +38,7 @@ async def test_of_an_unknown_conversation_nothing_is_kept(store: Store) -> None:
     assert await store.trim_point(KEY, NOW, 0) == 0
     assert await store.live() == []
     assert await store.idle(NOW, 10) == []
+    assert await store.count("anna") == 0
 
 
 async def test_what_was_committed_is_read_back_as_it_was(store: Store) -> None:
@@ -275,3 +276,39 @@ async def test_a_commit_that_was_cancelled_happened_whole_or_not(
 async def test_closing_twice_is_harmless(store: Store) -> None:
     await store.close()
     await store.close()
+
+
+async def test_conversations_are_counted_by_their_space(store: Store) -> None:
+    keys = [
+        KEY,
+        OTHER,
+        "ann/c",
+        "anna/team/c",
+        "anna/team/d",
+        "anna0/c",
+        "anna/\xe9\U0001f469/c",
+    ]
+    for key in keys:
+        await store.commit([appending(tokens(1, 1), key=key)], NOW)
+    await store.commit([appending(tokens(2, 3))], NOW)
+
+    async def counts() -> list[int]:
+        spaces = ("anna", "ann", "anna/team", "anna0", "anna/\xe9\U0001f469", "bob")
+        return [await store.count(space) for space in spaces]
+
+    assert await counts() == [2, 1, 2, 1, 1, 0]
+    gone = [Write(key=key, delete=True) for key in (KEY, "anna/team/d", "bob/none")]
+    await store.commit(gone, NOW)
+    assert await counts() == [1, 1, 1, 1, 1, 0]
+    again = [Write(key=OTHER, delete=True), appending(tokens(1, 1))]
+    await store.commit(again, NOW)
+    assert await counts() == [1, 1, 1, 1, 1, 0]
+
+
+async def test_a_commit_that_is_refused_counts_nothing(store: Store) -> None:
+    await store.commit([appending(tokens(1, 1))], NOW)
+    with pytest.raises(MisfitError):
+        await store.commit(
+            [appending(tokens(5, 5)), appending(tokens(1, 1), key=OTHER)], NOW
+        )
+    assert await store.count("anna") == 1

@@ -308,6 +308,9 @@ class Stores(RuleBasedStateMachine):
         for key in KEYS:
             kept = self.model.get(key)
             assert self.run(self.store.meta(key)) == (kept and kept.meta)
+        for space in ("anna", "bob"):
+            count = sum(key.startswith(f"{space}/") for key in self.model)
+            assert self.run(self.store.count(space)) == count
         live = sorted(key for key, kept in self.model.items() if kept.meta.live)
         assert sorted(self.run(self.store.live())) == live
 

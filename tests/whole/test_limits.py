@@ -306,6 +306,7 @@ async def test_without_credentials_nobody_shares_a_principals_limits(
     ):
         announced = first.welcome["limits"]
         assert "principal_connections" not in announced
+        assert "principal_stored_conversations" not in announced
         assert "principal_frames_per_second" not in announced
         for _ in range(20):
             assert (await second.command("close", conversation="c"))["ok"]
@@ -347,6 +348,7 @@ async def test_each_limit_of_welcome_is_kept(tmp_path: Path) -> None:
             "principal_frames_per_second": 1000,
             "principal_connections": 1000,
             "principal_conversations": 3,
+            "principal_stored_conversations": 100_000,
             "address_connections": 1000,
             "max_delay_ms": 10_000,
         }

@@ -44,7 +44,8 @@ _KNOWN = _WORDS | frozenset({
     "frame_bytes", "conversations", "active_turns", "queued", "pending_tools",
     "tool_output_bytes", "idempotency_s", "depth", "turn_bytes", "tool_rounds",
     "frames_per_second", "frames_burst", "principal_frames_per_second",
-    "principal_connections", "principal_conversations", "address_connections",
+    "principal_connections", "principal_conversations", "principal_stored_conversations",
+    "address_connections",
 })  # fmt: skip
 
 SECRET = "«secret»"  # noqa: S105 - what stands in place of one

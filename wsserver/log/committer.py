@@ -153,6 +153,11 @@ class Committer:
         """Whether what the store has under a key is about to go."""
         return key in self._deletes or key in self._deleting
 
+    @property
+    def going(self) -> set[str]:
+        """The keys of all that is about to go from the store."""
+        return self._deletes | self._deleting
+
     async def flush(self) -> None:
         """Waits until the store has everything that was appended so far."""
         self._flushing += 1

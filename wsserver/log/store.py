@@ -20,6 +20,11 @@ RECEIPTS_KEPT = 1_000
 protocol promises whichever is more."""
 
 
+def space_of(key: str) -> str:
+    """Returns the space of a conversation's key; a space may have slashes."""
+    return key.rpartition("/")[0]
+
+
 class StoreError(Exception):
     """The store could not be read or written; the caller may try again."""
 
@@ -172,6 +177,14 @@ class Store(Protocol):
         """Returns keys of conversations in which nothing happens any more.
 
         At most `limit`, not live, and last written before `before`.
+        """
+        ...
+
+    async def count(self, space: str) -> int:
+        """Returns how many conversations of a space are kept.
+
+        It is asked when one is to be made in a space for the first time, or again after
+        long; so it may take milliseconds, and has to grow with this space alone.
         """
         ...
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any, cast
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from wsserver.engine.secrets import is_telling, url_secrets, without_userinfo
 from wsserver.settings import SECRETS, TABLES
@@ -31,29 +31,44 @@ def as_toml(loaded: Loaded) -> str:
             state = "not set" if value is None else "set"
             lines.append(f"{f'# {name} is {state}':{width}} # {origin}")
         elif isinstance(value, dict):
-            for key, entry in cast("dict[str, Struct]", value).items():
-                tables.append(f"\n[{name}.{_value(key)}] # {origin}")
-                tables += _members(msgspec.to_builtins(entry))
+            tables += _table(name, cast("dict[str, object]", value), origin)
         else:
             lines.append(f"{_line(name, value):{width}} # {origin}")
     return "\n".join(lines + tables) + "\n"
 
 
-def _members(members: dict[str, Any]) -> Iterator[str]:
+def _table(name: str, entries: dict[str, object], origin: str) -> Iterator[str]:
+    numbers: list[str] = []
+    for key, entry in entries.items():
+        if isinstance(entry, Struct):
+            yield f"\n[{name}.{_value(key)}] # {origin}"
+            yield from _members(entry)
+        else:
+            numbers.append(f"{_value(key)} = {_value(entry)}")
+    if numbers:
+        yield f"\n[{name}] # {origin}"
+        yield from numbers
+
+
+def _members(entry: Struct) -> Iterator[str]:
+    defaults = {field.name: field.default for field in structs.fields(entry)}
+    members: dict[str, Any] = msgspec.to_builtins(entry)
     for name, value in members.items():
         if isinstance(value, dict):
-            variables = cast("dict[str, str]", value)
+            variables = cast("dict[str, object]", value)
             secret = {key for key, said in variables.items() if _is_secret(key, said)}
             if name == "headers_env":
                 secret.clear()  # These values are names of variables.
             yield from (f"# {name}.{key} is set" for key in sorted(secret))
             value = {k: v for k, v in variables.items() if k not in secret}
-        if value:
+        # What is empty says something where the default is the server's.
+        if value or (value is not None and defaults[name] is None):
             yield _line(name, value)
 
 
-def _is_secret(name: str, value: str) -> bool:
-    return is_telling(name) or any(url_secrets(value))
+def _is_secret(name: str, value: object) -> bool:
+    # `max_tokens` is no credential, as no number is.
+    return isinstance(value, str) and (is_telling(name) or any(url_secrets(value)))
 
 
 def _line(name: str, value: object) -> str:

@@ -116,7 +116,7 @@ async def ask(target: Target, first_token_seconds: float) -> Sample:
     request = ModelRequest(
         model=target.model,
         messages=[{"role": "user", "content": QUESTION}],
-        params=target.params,
+        params=target.members({}),
         request_id="wsserver-doctor",
     )
     try:

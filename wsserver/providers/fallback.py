@@ -28,6 +28,7 @@ from msgspec import Struct, structs
 from wsserver.engine.breaker import Breaker
 from wsserver.engine.ending import silent
 from wsserver.engine.model import Failure, ModelRequest, UpstreamError
+from wsserver.engine.param_bounds import UNBOUNDED, ParamBounds
 from wsserver.engine.retry import RetryPolicy, next_attempt
 from wsserver.providers.gate import Gate, Sink
 
@@ -75,7 +76,8 @@ class Candidate(Struct, frozen=True, kw_only=True):
         name: What clients know the model by.
         provider: Calls it.
         model: The name it knows the model by.
-        params: Request members; those of the request go before them.
+        params: Request members that each request has.
+        bounds: What the request may add or override.
         first_token_seconds: How long it has to give a first token, attempts and
             waits included. Signs of life do not put that off.
         breaker: Whether it is worth asking.
@@ -85,6 +87,7 @@ class Candidate(Struct, frozen=True, kw_only=True):
     provider: Upstream
     model: str
     params: Mapping[str, Any] = {}
+    bounds: ParamBounds = UNBOUNDED
     first_token_seconds: float
     breaker: Breaker
 
@@ -208,7 +211,7 @@ class _Chain:
         request = structs.replace(
             self._request,
             model=candidate.model,
-            params={**candidate.params, **self._request.params},
+            params=candidate.bounds.members(candidate.params, self._request.params),
         )
         attempt = 0
         while True:

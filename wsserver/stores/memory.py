@@ -4,7 +4,7 @@ Runs under asyncio and trio alike.
 """
 
 from bisect import bisect_left, bisect_right
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from itertools import chain
 from operator import attrgetter
@@ -18,6 +18,7 @@ from wsserver.log.store import (
     Meta,
     Receipt,
     Write,
+    space_of,
 )
 from wsserver.stores.rows import (
     Change,
@@ -43,6 +44,7 @@ class MemoryStore:
     def __init__(self) -> None:
         self.durable = False
         self._kept: dict[str, Kept] = {}
+        self._counts = Counter[str]()  # by space
 
     async def commit(self, writes: Sequence[Write], now: float) -> None:
         """Writes all or nothing; as `Store.commit`."""
@@ -55,9 +57,13 @@ class MemoryStore:
                 if write.key in kept and write.key not in gone:
                     kept[write.key].check(write.key, changes[-1][1])
         for key in gone:
-            kept.pop(key, None)
+            if kept.pop(key, None) is not None:
+                self._add(key, -1)
         for write, change in changes:
-            kept.setdefault(write.key, Kept()).apply(write, change, now)
+            if write.key not in kept:
+                kept[write.key] = Kept()
+                self._add(write.key, 1)
+            kept[write.key].apply(write, change, now)
 
     def put_text(self, key: str, entry: Entry) -> bool:
         """Stores nothing: text of a store that is not durable waits for no commit."""
@@ -108,10 +114,22 @@ class MemoryStore:
         ]
         return [key for _, key in sorted(idle)[:limit]]
 
+    async def count(self, space: str) -> int:
+        """Returns how many conversations a space has; as `Store.count`."""
+        await checkpoint()
+        return self._counts[space]
+
     async def close(self) -> None:
         """Lets go of everything."""
         await checkpoint()
         self._kept = {}
+        self._counts.clear()
+
+    def _add(self, key: str, more: int) -> None:
+        space = space_of(key)
+        self._counts[space] += more
+        if not self._counts[space]:
+            del self._counts[space]
 
 
 class Kept:

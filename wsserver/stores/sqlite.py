@@ -47,6 +47,7 @@ log = structlog.get_logger(__name__)
 _RECEIPTS = statement("receipts")
 _LIVE = statement("live")
 _IDLE = statement("idle")
+_COUNT = statement("count")
 _TRIM_POINT = statement("trim_point")
 
 _CHECKPOINT_PAGES = 4_000
@@ -162,6 +163,10 @@ class SqliteStore:
         """Returns keys not written since `before`; as `Store.idle`."""
         row = await self._ask(_IDLE, {"before": before, "limit": limit})
         return _keys.decode(row[0])
+
+    async def count(self, space: str) -> int:
+        """Returns how many conversations a space has; as `Store.count`."""
+        return (await self._ask(_COUNT, {"space": space}))[0]
 
     async def close(self) -> None:
         """Finishes what was begun, puts it on the medium and lets go of the file.

@@ -6,7 +6,9 @@ import msgspec
 
 from protocol.commands import Policy, Send, ToolResult
 from protocol.content import Config
+from protocol.rules import member_step
 from wsserver.engine.conversation import ConversationState
+from wsserver.engine.param_bounds import BeyondBoundsError
 from wsserver.engine.schema_cost import Allowance
 from wsserver.engine.schemas import schema_fault
 from wsserver.log.conversation_log import ConversationLog
@@ -72,6 +74,26 @@ def check_config(config: Config, services: Services) -> None:
         if colon and services.models.resolve(name) is not None:
             fault = f"The model {name} can't have the options {options!r}."
         raise refusal("bad_model", fault, param="$.config.model")
+
+
+def check_params(config: Config, services: Services) -> None:
+    """Refuses request members that the model's clients may not set.
+
+    Raises:
+        CommandError: `bad_frame`, with the member's path.
+    """
+    name = config.model or services.models.default
+    target = services.models.resolve(name)
+    assert target is not None, "the settings were checked"
+    try:
+        target.bounds.check(config.params or {})
+    except BeyondBoundsError as error:
+        step = "" if error.member is None else member_step(error.member)
+        raise refusal(
+            "bad_frame",
+            f"With the model {name} {error}.",
+            param=f"$.config.params{step}",
+        ) from None
 
 
 def check_change(config: Config, services: Services) -> None:

@@ -10,6 +10,8 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Literal, assert_never
 
+from msgspec import UNSET
+
 from protocol.commands import Command, Configure, Interrupt, Send, ToolResult
 from protocol.content import Config
 from protocol.control import Reply
@@ -21,11 +23,13 @@ from wsserver.engine.tools import SILENT_FAILURE
 from wsserver.log.conversation_log import ConversationLog
 from wsserver.log.entry import Entry
 from wsserver.log.reading import read_whole
+from wsserver.log.store import space_of
 from wsserver.turns.admission import (
     check_change,
     check_config,
     check_open,
     check_output,
+    check_params,
     check_queue,
     check_send,
 )
@@ -79,7 +83,7 @@ class Conversation:
         # Nothing in here refers back to the conversation: without such a circle it is
         # gone, with its log's text, as soon as it has left memory.
         self._on_unused = partial(unused, log.key)
-        self._space = log.key.rpartition("/")[0]
+        self._space = space_of(log.key)
         self._viewers: list[Viewer] = []
         self._holds = 0
         self._left = False
@@ -250,6 +254,8 @@ class Conversation:
         check_open(self._services, self.log)
         config = configured(self.state.config, change)
         check_change(config, self._services)
+        if change.model is not UNSET or change.params is not UNSET:
+            check_params(config, self._services)  # else it is older than the bounds
         self.state.config = config
         event = self.log.append(ConfigEvent, config=config)
         reply = Reply(re=id_, ok=True, outcome="configured", seq=event.seq)

@@ -20,9 +20,9 @@ from wsserver.log.committer import Committer
 from wsserver.log.conversation_log import ConversationLog
 from wsserver.log.listeners import tell_all
 from wsserver.log.reading import read_whole
-from wsserver.log.store import Store, StoreError
+from wsserver.log.store import Store, StoreError, space_of
 from wsserver.log.waiting import until_kept
-from wsserver.turns.admission import check_change, check_open
+from wsserver.turns.admission import check_change, check_open, check_params
 from wsserver.turns.applied import Applied
 from wsserver.turns.conversation import Conversation
 from wsserver.turns.errors import CommandError, refusal
@@ -30,6 +30,7 @@ from wsserver.turns.forking import branch_off, fill
 from wsserver.turns.loading import Loader
 from wsserver.turns.retention import Retention
 from wsserver.turns.services import Services
+from wsserver.turns.stored_counts import StoredCounts
 
 log = structlog.get_logger(__name__)
 
@@ -57,6 +58,7 @@ class Directory:
             retention or Retention(),
             unused=self._drop_unused,
         )
+        self._counts = StoredCounts(store, committer, services.limits.stored)
         self._loaded: dict[str, Conversation] = {}
         self._loading: dict[str, anyio.Event] = {}
         self._fresh: set[str] = set()  # loaded, and maybe not used since
@@ -105,17 +107,22 @@ class Directory:
             The conversation, and whether this call made it.
 
         Raises:
-            CommandError: The settings are refused, or the store is failing.
+            CommandError: The settings are refused, the space has too many
+                conversations, or the store is failing.
             StoreError: The store can't be read or written.
         """
         check_open(self._services)
         check_change(config or Config(), self._services)
+        if config is not None:
+            check_params(config, self._services)
+        await self._counts.learn(space_of(key))
         found = await self.find(key)
         if found is not None:
             return found, False
         check_open(self._services)  # it may fail by now, and half made is not made
+        self._counts.check_room(space_of(key))
         log.info("conversation_created", key=key, by=principal.name)
-        made = self._loaded[key] = self._loader.new(key, ConversationState())
+        made = self._made(key, ConversationState())
         if config is not None:
             made.configure("config", config)
         made.log.touch()
@@ -133,7 +140,8 @@ class Directory:
             principal: Who wants it.
 
         Raises:
-            CommandError: The turn has not ended, or the new id is in use.
+            CommandError: The turn has not ended, the new id is in use, or the space
+                has too many conversations.
             StoreError: The store can't be read, or does not take it at the moment.
         """
         known = source.recall(command, principal)
@@ -142,6 +150,7 @@ class Directory:
         check_open(self._services)
         key = principal.key(name)
         with source.held():
+            await self._counts.learn(space_of(key))
             entries = await read_whole(source.log)
             waiting = [message.seq for message in source.state.queue]
             taken = await self.find(key) is not None
@@ -158,7 +167,8 @@ class Directory:
                     param="$.new",
                 )
             branch = branch_off(source.log, entries, waiting, command.through, name)
-            made = self._loaded[key] = self._loader.new(key, branch.state)
+            self._counts.check_room(space_of(key))
+            made = self._made(key, branch.state)
             fill(made.log, branch, config=source.state.config)
             reply = Reply(re=command.id, ok=True, outcome="created", conversation=name)
             source.keep(command, principal, reply)
@@ -186,12 +196,18 @@ class Directory:
             raise _not_found()
         if self._committer.stalled:
             raise StoreError(f"{key} can't be deleted now")
-        del self._loaded[key]
+        self._leaves(key)
         found.delete()
+        self._counts.gone(key)
         await self._committer.delete(key)
         log.info("conversation_deleted", key=key, by=principal.name)
         reply = Reply(re=command.id, ok=True, outcome="deleted")
         return Applied(reply=reply)
+
+    def discard(self, key: str) -> None:
+        """Lets a stored conversation go that is not in memory."""
+        self._counts.gone(key)
+        self._committer.discard(key)
 
     async def recover(self) -> int:
         """Ends what a crash cut off; returns how many turns that were.
@@ -239,14 +255,19 @@ class Directory:
 
     @contextmanager
     def departures(self) -> Generator[set[str]]:
-        """Collects the keys of conversations that leave memory meanwhile."""
-        left: set[str] = set()
+        """Collects the keys of conversations that leave memory or are deleted meanwhile."""
+        left = self._committer.going
         self._departures.append(left)
         try:
             yield left
         finally:
             # By identity: equal sets may be collected at the same time.
             self._departures = [each for each in self._departures if each is not left]
+
+    def _made(self, key: str, state: ConversationState) -> Conversation:
+        made = self._loaded[key] = self._loader.new(key, state)
+        self._counts.made(key)
+        return made
 
     @contextmanager
     def _busy(self, key: str) -> Generator[None]:
@@ -274,10 +295,13 @@ class Directory:
     def _drop_unused(self, key: str) -> None:
         conversation = self._loaded.get(key)
         if conversation is not None and conversation.unused:
-            del self._loaded[key]
+            self._leaves(key)
             conversation.leave()
-            for left in self._departures:
-                left.add(key)
+
+    def _leaves(self, key: str) -> None:
+        del self._loaded[key]
+        for left in self._departures:
+            left.add(key)
 
     def _drop_fresh(self) -> None:
         """Drops what was loaded and then not used, as nothing else will."""

@@ -56,7 +56,7 @@ def model_request(
         messages=fold.messages(config.instructions or None, target.context_tokens),
         tools=tools,
         tool_choice=choice if tools else None,
-        params=target.params | (config.params or {}),
+        params=target.members(config.params or {}),
         response_schema=config.response_schema or None,
         request_id=request_id,
     )

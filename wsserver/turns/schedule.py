@@ -8,6 +8,7 @@ from wsserver.engine.conversation import ConversationState, Waiting
 from wsserver.engine.ending import DEFECT, failed, unknown_model
 from wsserver.engine.model import Failure
 from wsserver.log.conversation_log import ConversationLog
+from wsserver.log.store import space_of
 from wsserver.turns.recovery import end_by_log
 from wsserver.turns.running import RunningTurn
 from wsserver.turns.services import Services, Target
@@ -49,7 +50,7 @@ class Schedule:
         self._viewers = viewers
         self._services = services
         self._on_ended = ended
-        self._space = log.key.rpartition("/")[0]
+        self._space = space_of(log.key)
         self._stopped = False
         self._senders: dict[int, str] = {}  # connections, by number of the message
 

@@ -1,6 +1,6 @@
 """What conversations share: models, limits, time, and who counts what."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 from anyio.abc import TaskGroup
@@ -8,6 +8,7 @@ from msgspec import Struct, field, structs
 
 from protocol.events import DoneEvent, UsageEvent
 from wsserver.engine.limits import TurnLimits
+from wsserver.engine.param_bounds import UNBOUNDED, ParamBounds
 from wsserver.turns.alarms import Alarms
 from wsserver.turns.clock import Clock
 from wsserver.turns.provider import Provider
@@ -21,7 +22,10 @@ class Target(Struct, frozen=True, kw_only=True):
     Attributes:
         model: The name the upstream knows.
         context_tokens: How long a prompt may be; None for no limit of ours.
-        params: Request members that conversations may override.
+        params: Request members that each request has.
+        bounds: What conversations may add or override.
+        passes_params: Whether the provider is given what the conversation says as it
+            is: it asks several models, each with `params` and bounds of its own.
         first_token_seconds: How long a first token is waited for; None for the
             limit of all turns.
         provider_name: What metrics call its provider.
@@ -31,8 +35,16 @@ class Target(Struct, frozen=True, kw_only=True):
     model: str
     context_tokens: int | None = None
     params: dict[str, Any] = {}
+    bounds: ParamBounds = UNBOUNDED
+    passes_params: bool = False
     first_token_seconds: float | None = None
     provider_name: str = "custom"
+
+    def members(self, params: Mapping[str, Any]) -> dict[str, Any]:
+        """Returns what a request has of its own `params` and a conversation's."""
+        if self.passes_params:
+            return dict(params)
+        return self.bounds.members(self.params, params)
 
     def limits(self, limits: TurnLimits) -> TurnLimits:
         """Returns a turn's limits with those of this target."""
@@ -101,6 +113,7 @@ class ConversationLimits(Struct, frozen=True, kw_only=True):
 
     Attributes:
         active_turns: Running turns of one space.
+        stored: Conversations of one space that are kept; None for no limit.
         queued: Waiting messages of one conversation.
         content_bytes: The encoded content and metadata of a message.
         tool_output_bytes: The encoded output of a tool.
@@ -109,6 +122,7 @@ class ConversationLimits(Struct, frozen=True, kw_only=True):
     """
 
     active_turns: int = 16
+    stored: int | None = None
     queued: int = 8
     content_bytes: int = 262_144 - 2048
     tool_output_bytes: int = 131_072

@@ -99,5 +99,5 @@ class Sweep:
         # What was used since the store looked is not idle any more.
         free = [key for key in idle if not (key in left or self._directory.uses(key))]
         for key in free[:most]:
-            self._committer.discard(key)
+            self._directory.discard(key)
         return free[:most]

@@ -1,0 +1,175 @@
+"""Which request members clients may set, and how large."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from wsserver.engine.param_bounds import (
+    ANSWER_TOKENS,
+    UNBOUNDED,
+    BeyondBoundsError,
+    Number,
+    ParamBounds,
+)
+
+
+def bounds(*allowed: str, **most: Number) -> ParamBounds:
+    return ParamBounds(allowed=frozenset(allowed) if allowed else None, most=most)
+
+
+@pytest.mark.parametrize(
+    ("bound", "params"),
+    [
+        (UNBOUNDED, {"service_tier": "priority", "max_tokens": 10**9}),
+        (bounds("temperature"), {}),
+        (bounds("temperature"), {"temperature": 2}),
+        (bounds(max_tokens=10), {"max_tokens": 10, "n": 5}),
+        (bounds(max_tokens=10), {"max_completion_tokens": 0}),
+        (bounds(max_tokens=10), {"max_tokens": None}),
+        (bounds(n=1.5), {"n": 1.5}),
+    ],
+)
+def test_what_is_within_the_bounds_is_taken(
+    bound: ParamBounds, params: dict[str, Any]
+) -> None:
+    bound.check(params)
+
+
+@pytest.mark.parametrize(
+    ("bound", "params", "member", "why"),
+    [
+        (
+            bounds("top_p", "temperature"),
+            {"temperature": 1, "store": True},
+            "store",
+            r"`store` may not be set; leave it out \(what may: `temperature`, `top_p`\)",
+        ),
+        (
+            ParamBounds(allowed=frozenset()),
+            {"x" * 65: 1},
+            None,
+            f"^`{'x' * 64}…` may not be set, nor any other member; leave it out$",
+        ),
+        (
+            ParamBounds(allowed=frozenset()),
+            {"n": None},
+            "n",
+            "`n` may not be set, nor any other member; leave it out",
+        ),
+        (
+            ParamBounds(allowed=frozenset(f"m{n:02}" for n in range(20))),
+            {"n": 1},
+            "n",
+            "`m11` and 8 more",
+        ),
+        (
+            bounds(max_completion_tokens=10),
+            {"max_tokens": 11},
+            "max_tokens",
+            "`max_tokens` may be a number from 0 to 10; lower it, or leave it out",
+        ),
+        (bounds(max_tokens=10), {"n_predict": 11}, "n_predict", "0 to 10"),
+        (bounds(n=1), {"n": 2}, "n", "0 to 1"),
+        (bounds(n=1), {"n": -1}, "n", "0 to 1"),
+        (bounds(n=1), {"n": "1"}, "n", "0 to 1"),
+        (bounds(n=1), {"n": True}, "n", "0 to 1"),
+        (bounds(n=1), {"n": [1]}, "n", "0 to 1"),
+    ],
+)
+def test_what_is_beyond_is_refused(
+    bound: ParamBounds, params: dict[str, Any], member: str | None, why: str
+) -> None:
+    with pytest.raises(BeyondBoundsError, match=why) as caught:
+        bound.check(params)
+    assert caught.value.member == member
+
+
+@pytest.mark.parametrize(
+    ("bound", "own", "params", "members"),
+    [
+        (UNBOUNDED, {"a": 1, "b": 2}, {"b": 3, "c": None}, {"a": 1, "b": 3, "c": None}),
+        # What is not allowed is left out; the operator's own members are not concerned.
+        (bounds("c"), {"a": 1}, {"a": 2, "b": 3, "c": 4}, {"a": 1, "c": 4}),
+        # The length of an answer is always said, under the name of the bound.
+        (bounds(max_tokens=9), {}, {}, {"max_tokens": 9}),
+        (bounds(max_tokens=9), {}, {"max_tokens": None}, {"max_tokens": 9}),
+        (bounds(max_tokens=9), {}, {"max_tokens": 5}, {"max_tokens": 5}),
+        (bounds(max_tokens=9), {}, {"max_tokens": 0}, {"max_tokens": 0}),
+        (bounds(max_tokens=9), {}, {"max_tokens": -1}, {"max_tokens": 9}),
+        (bounds(max_tokens=9), {}, {"max_tokens": "5"}, {"max_tokens": 9}),
+        (bounds(max_tokens=9), {}, {"max_completion_tokens": 5}, {"max_tokens": 5}),
+        (bounds(max_tokens=9), {"max_tokens": 4}, {}, {"max_tokens": 4}),
+        (bounds(max_tokens=9), {"max_tokens": 4}, {"n_predict": 7}, {"max_tokens": 7}),
+        (
+            bounds(max_completion_tokens=9),
+            {},
+            {"max_tokens": 8, "max_completion_tokens": 6},
+            {"max_completion_tokens": 6},
+        ),
+        # What is not allowed does not count either.
+        (bounds("n", max_tokens=9), {}, {"max_tokens": 5}, {"max_tokens": 9}),
+        # Another bound adds nothing by itself.
+        (bounds(n=4), {}, {}, {}),
+        (bounds(n=4), {"n": 2}, {}, {"n": 2}),
+        (bounds(n=4), {"n": 2}, {"n": None}, {"n": 2}),
+        (bounds(n=4), {"n": 2}, {"n": 5}, {"n": 4}),
+        (bounds(n=4), {}, {"n": [5]}, {"n": 4}),
+    ],
+)
+def test_what_a_request_has(
+    bound: ParamBounds,
+    own: dict[str, Any],
+    params: dict[str, Any],
+    members: dict[str, Any],
+) -> None:
+    assert bound.members(own, params) == members
+
+
+NAMES = st.sampled_from([*ANSWER_TOKENS[:3], "n", "temperature", "store"])
+VALUES = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=2)
+PARAMS = st.dictionaries(NAMES, VALUES, max_size=6)
+
+
+@st.composite
+def any_bounds(draw: st.DrawFn) -> ParamBounds:
+    most = draw(st.dictionaries(NAMES, st.integers(0, 9) | st.floats(0, 9), max_size=4))
+    length = [name for name in most if name in ANSWER_TOKENS]
+    for name in length[1:]:
+        del most[name]
+    allowed = draw(st.none() | st.frozensets(NAMES))
+    return ParamBounds(allowed=allowed, most=most)
+
+
+@given(any_bounds(), PARAMS)
+def test_no_request_is_beyond_the_bounds(
+    bound: ParamBounds, params: dict[str, Any]
+) -> None:
+    members = bound.members({}, params)
+    for name, most in bound.most.items():
+        same = ANSWER_TOKENS if name in ANSWER_TOKENS else (name,)
+        assert not any(other in members for other in same if other != name)
+        if name in ANSWER_TOKENS or name in members:
+            assert 0 <= members[name] <= most
+    if bound.allowed is not None:
+        assert members.keys() <= bound.allowed | bound.most.keys()
+
+
+@given(any_bounds(), PARAMS)
+def test_what_was_taken_is_sent_as_it_is(
+    bound: ParamBounds, params: dict[str, Any]
+) -> None:
+    try:
+        bound.check(params)
+    except BeyondBoundsError:
+        return
+    members = bound.members({}, params)
+    for name, value in params.items():
+        if value is None or name in ANSWER_TOKENS:
+            continue
+        assert members[name] is value
+    lengths = [params[n] for n in ANSWER_TOKENS if params.get(n) is not None]
+    named = [name for name in bound.most if name in ANSWER_TOKENS]
+    if named:
+        assert members[named[0]] == min(lengths, default=bound.most[named[0]])

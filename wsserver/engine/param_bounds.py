@@ -1,0 +1,135 @@
+"""Which request members clients may set, and how large. Pure.
+
+A bound is told to a client when it sets a member, and is in force again in each model
+call: settings may be older than the bound, and another model may answer.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from msgspec import Struct
+
+Number = int | float
+
+ANSWER_TOKENS: Final = (
+    "max_tokens",
+    "max_completion_tokens",
+    "max_output_tokens",
+    "max_new_tokens",
+    "n_predict",
+    "num_predict",
+)
+"""Names of one thing: how long an answer may be. Upstreams know one or more of them;
+llama.cpp goes by `n_predict` where `max_tokens` stands beside it."""
+
+_LONGEST_NAME = 64
+"""A client's member may have a name as long as a frame; no error is."""
+
+_MOST_NAMES = 12
+"""So many members are named to whoever sets one that is not allowed."""
+
+
+class BeyondBoundsError(Exception):
+    """A client may not set a member so.
+
+    Attributes:
+        member: Which one; None for one whose name is too long to be told.
+    """
+
+    def __init__(self, member: str | None, why: str) -> None:
+        super().__init__(why)
+        self.member = member
+
+
+class ParamBounds(Struct, frozen=True, kw_only=True):
+    """What clients may set of one model's request members.
+
+    Attributes:
+        allowed: Names of those that they may set; None for any.
+        most: Upper bounds by name, at most one of them of `ANSWER_TOKENS`.
+    """
+
+    allowed: frozenset[str] | None = None
+    most: Mapping[str, Number] = {}
+
+    def check(self, params: Mapping[str, Any]) -> None:
+        """Refuses what a client may not set.
+
+        Raises:
+            BeyondBoundsError: Which member that is, why, and what to do.
+        """
+        if self.allowed is not None:
+            for name in params:
+                if name not in self.allowed:
+                    told = name if len(name) <= _LONGEST_NAME else None
+                    raise BeyondBoundsError(told, self._not_allowed(name))
+        for bound, most in self.most.items():
+            for name in _same(bound):
+                value = params.get(name)
+                if value is not None and not _fits(value, most):
+                    raise BeyondBoundsError(
+                        name,
+                        f"`{name}` may be a number from 0 to {most}; lower it, or"
+                        " leave it out",
+                    )
+
+    def members(
+        self, own: Mapping[str, Any], params: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        """Returns the members of a request.
+
+        How long an answer may be is always said where there is a bound, under the
+        name that the bound has: an upstream may know no other, and without a word from
+        anybody it would take a length of its own. Any other bounded member is sent
+        only where somebody sets it.
+
+        Args:
+            own: What the operator sets; within the bounds.
+            params: What the client sets, which goes before it. What is not allowed is
+                left out, what is beyond a bound becomes the bound.
+        """
+        if self.allowed is not None:
+            params = {k: v for k, v in params.items() if k in self.allowed}
+        members = {**own, **params}
+        for bound, most in self.most.items():
+            names = _same(bound)
+            said = _said(params, names) or _said(own, names)
+            for name in names:
+                members.pop(name, None)
+            if said or len(names) > 1:
+                fitting = [value if _fits(value, most) else most for value in said]
+                members[bound] = min(fitting, default=most)
+        return members
+
+    def _not_allowed(self, name: str) -> str:
+        named = sorted(self.allowed or ())
+        if len(name) > _LONGEST_NAME:
+            name = f"{name[:_LONGEST_NAME]}…"
+        if not named:
+            return f"`{name}` may not be set, nor any other member; leave it out"
+        some = ", ".join(f"`{each}`" for each in named[:_MOST_NAMES])
+        if len(named) > _MOST_NAMES:
+            some += f" and {len(named) - _MOST_NAMES} more"
+        return f"`{name}` may not be set; leave it out (what may: {some})"
+
+
+UNBOUNDED: Final = ParamBounds()
+"""Any member, of any value."""
+
+
+def _same(name: str) -> tuple[str, ...]:
+    return ANSWER_TOKENS if name in ANSWER_TOKENS else (name,)
+
+
+def _said(params: Mapping[str, Any], names: tuple[str, ...]) -> list[Any]:
+    return [params[name] for name in names if params.get(name) is not None]
+
+
+def _fits(value: object, most: Number) -> bool:
+    """Whether a value is within a bound.
+
+    A negative one is not: some upstreams take it for no bound at all.
+    """
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    return 0 <= value <= most
