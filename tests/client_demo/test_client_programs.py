@@ -13,8 +13,8 @@ import msgspec
 import pytest
 from typer.testing import CliRunner
 
-from client_demo.__main__ import app
 from client_demo.ask import ask
+from client_demo.cli import app
 from client_demo.keyboard import lines
 from tests.client_demo.double import Double, Peer, double
 from tests.client_demo.keys import both

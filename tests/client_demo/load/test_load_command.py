@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from client_demo.__main__ import app
+from client_demo.cli import app
 from client_demo.load.scenario_file import shipped
 
 runner = CliRunner()
@@ -46,7 +46,7 @@ def test_wrong_usage_is_exit_code_2(arguments: list[str]) -> None:
 def test_without_its_library_it_says_what_to_install() -> None:
     program = (
         "import sys; sys.modules['hdrh'] = None; sys.argv = ['x', 'load'];"
-        "from client_demo.__main__ import app; app()"
+        "from client_demo.cli import app; app()"
     )
     run = subprocess.run(  # noqa: S603
         [sys.executable, "-c", program], capture_output=True, text=True, check=False
