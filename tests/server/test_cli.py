@@ -106,7 +106,7 @@ def test_an_alias_of_a_flag_is_the_flag(wsserver) -> None:
         (["config"], "see `wsserver config --help`"),
         (["conversations", "show"], "see `wsserver conversations show --help`"),
         (
-            ["serve", "--host", "192.0.2.7", "--auth-keys-file", "/nowhere"],
+            ["serve", "--auth-keys-file", "/nowhere"],
             "auth_keys_file: /nowhere: No such file",
         ),
         (
@@ -118,7 +118,7 @@ def test_an_alias_of_a_flag_is_the_flag(wsserver) -> None:
             "store: /proc/nowhere/x.db",
         ),
         (["serve", "--default-model", "m"], "default_model: 'm' leads nowhere"),
-        (["serve", "--default-model", "demo/none"], "'demo/none' leads nowhere"),
+        (["serve", "--default-model", "demo/none"], "no demo model 'none'; there are"),
         (
             ["serve", "--openai-base-url", "x"],
             "openai_base_url: 'x' is no HTTP URL; write one such as http://",
