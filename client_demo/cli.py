@@ -109,6 +109,8 @@ def chat(
 
     Exits with 0, 1 where the server refused, 2 for wrong usage, 4 for no connection.
     """
+    if tools is not None and not own_tools:
+        raise typer.BadParameter("--no-tools runs none, so --tools has no use")
     with needing("terminal", "prompt_toolkit", "rich", "markdown_it"):
         from client_demo.terminal.program import Wanted
         from client_demo.terminal.program import chat as run
@@ -185,20 +187,22 @@ def load(
         ),
     ] = None,
     conversations: Annotated[
-        int, typer.Option(min=1, help="Without a scenario: how many at once.")
-    ] = 10,
+        int | None,
+        typer.Option(min=1, help="Without a scenario: how many at once (10)."),
+    ] = None,
     turns: Annotated[
-        int, typer.Option(min=1, help="Without a scenario: how many in each.")
-    ] = 1,
+        int | None,
+        typer.Option(min=1, help="Without a scenario: how many in each (1)."),
+    ] = None,
     prompt: Annotated[
-        str, typer.Option(help="Without a scenario: what to say.")
-    ] = "hi",
+        str | None, typer.Option(help='Without a scenario: what to say ("hi").')
+    ] = None,
 ) -> None:
     """Be many users at once, check every answer, and report the times.
 
     Exits with 0 where every threshold held and the oracle found nothing, 1 where a
-    threshold is broken or the run could not be made, 2 for wrong usage or a wrong
-    scenario, 3 where the oracle found a violation of the protocol.
+    threshold is broken, nobody could ask anything or the run could not be made, 2 for
+    wrong usage or a wrong scenario, 3 where the oracle found a violation of the protocol.
     """
     from client_demo.load.entry import Wanted, main
 

@@ -14,7 +14,8 @@ def doctor(
         str | None,
         typer.Option(
             metavar="URL",
-            help="Also connect there as a client does: https://HOST, wss://HOST/v1/chat.",
+            help="Also connect there as a client does: https://HOST, wss://HOST/v1/chat,"
+            " or http://HOST without TLS.",
         ),
     ] = None,
     token: Annotated[
