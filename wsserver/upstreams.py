@@ -187,6 +187,7 @@ class Upstreams:
             name=name,
             provider=target.provider,
             model=target.model,
+            address=target.address,
             params=target.params,
             first_token_seconds=target.first_token_seconds
             or settings.upstream_first_token_timeout_seconds,
@@ -202,6 +203,7 @@ class Upstreams:
             model=model,
             context_tokens=context_tokens,
             provider_name=_OPENAI,
+            address=chat.address,
         )
 
     def _chat(

@@ -75,6 +75,7 @@ class Candidate(Struct, frozen=True, kw_only=True):
         name: What clients know the model by.
         provider: Calls it.
         model: The name it knows the model by.
+        address: Where it is, for the log; None for nowhere in particular.
         params: Request members; those of the request go before them.
         first_token_seconds: How long it has to give a first token, attempts and
             waits included. Signs of life do not put that off.
@@ -84,6 +85,7 @@ class Candidate(Struct, frozen=True, kw_only=True):
     name: str
     provider: Upstream
     model: str
+    address: str | None = None
     params: Mapping[str, Any] = {}
     first_token_seconds: float
     breaker: Breaker
@@ -167,6 +169,7 @@ class _Chain:
             log.warning(
                 "upstream_gave_no_answer",
                 upstream=candidate.name,
+                address=candidate.address,
                 code=failure.code,
                 said=failure.upstream_code,
             )

@@ -25,6 +25,7 @@ class Target(Struct, frozen=True, kw_only=True):
         first_token_seconds: How long a first token is waited for; None for the
             limit of all turns.
         provider_name: What metrics call its provider.
+        address: Where its upstream is, for the log; None for nowhere in particular.
     """
 
     provider: Provider
@@ -33,6 +34,7 @@ class Target(Struct, frozen=True, kw_only=True):
     params: dict[str, Any] = {}
     first_token_seconds: float | None = None
     provider_name: str = "custom"
+    address: str | None = None
 
     def limits(self, limits: TurnLimits) -> TurnLimits:
         """Returns a turn's limits with those of this target."""
