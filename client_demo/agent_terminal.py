@@ -6,6 +6,7 @@ from contextlib import aclosing
 from pathlib import Path
 
 from client_demo.agent import NOTE, Approve, agent
+from client_demo.complaints import complaint
 from client_demo.control_characters import without_controls
 from client_demo.errors import ClientError, IncompleteAnswerError, NotConnectedError
 from client_demo.exit_codes import COMPLETE, FAILED, INCOMPLETE, NO_CONNECTION
@@ -58,7 +59,7 @@ async def run(
             _tell(str(error))
             return NO_CONNECTION
         except ClientError as error:
-            _tell(str(error))
+            _tell(complaint(error, token=token))
             return FAILED
     return COMPLETE
 

@@ -7,8 +7,9 @@ import anyio
 from anyio.abc import TaskGroup
 
 from client_demo.client import connect
+from client_demo.complaints import complaint
 from client_demo.control_characters import without_controls
-from client_demo.errors import ClientError, NotConnectedError, UnauthorizedError
+from client_demo.errors import ClientError, NotConnectedError
 from client_demo.exit_codes import COMPLETE, FAILED, INCOMPLETE, NO_CONNECTION
 from client_demo.session import Notice
 from client_demo.tasks import task_group
@@ -43,8 +44,10 @@ async def ask(
         The exit code: 0 whole, 1 failed or refused, 3 interrupted or incomplete, 4 no
         connection.
     """
+    models: list[str] = []
     try:
         async with connect(url, token=token, notify=_Outages().noticed) as client:
+            models = client.welcome.models
             chat = await client.open(
                 conversation, model=model, instructions=instructions
             )
@@ -56,15 +59,8 @@ async def ask(
     except NotConnectedError as error:
         _complain(str(error))
         return NO_CONNECTION
-    except UnauthorizedError as error:
-        hint = (
-            "Give them with --token or in WSSERVER_TOKEN."
-            if token is None
-            else "The server's log says what is wrong with these."
-        )
-        _complain(f"{error} {hint}")
     except ClientError as error:
-        _complain(str(error))
+        _complain(complaint(error, token=token, models=models))
     return FAILED
 
 

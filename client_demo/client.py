@@ -17,7 +17,7 @@ import anyio
 from anyio.abc import TaskGroup
 from msgspec import UNSET
 from msgspec.structs import asdict, replace
-from websockets.exceptions import InvalidStatus, InvalidURI
+from websockets.exceptions import InvalidURI
 from websockets.uri import parse_uri
 
 from client_demo.chat import Chat
@@ -30,14 +30,12 @@ from client_demo.errors import (
 from client_demo.session import Notice, Notify, Session
 from client_demo.tasks import task_group
 from client_demo.tools import ClientTool, Handler, tool
+from client_demo.unreached import why_unreached
 from protocol.backoff import Backoff
 from protocol.client import ClientProtocol
 from protocol.client_events import Connected, Disconnected, Stopped
 from protocol.content import ClientInfo, Config
 from protocol.control import AuthExpiring, ErrorFrame, Welcome
-
-_NO_SOCKET_THERE = {200, 404, 405}
-"""What web servers answer where they have something else, or nothing."""
 
 DEFAULT_URL = "ws://127.0.0.1:8765/v1/chat"
 
@@ -219,7 +217,7 @@ class Client:
     def _not_connected(self, code: int | None) -> NotConnectedError:
         why, fault = self._driver.failure, self._fault
         if why is not None:
-            said = _said(why)
+            said = why_unreached(self._driver.url, why)
         elif fault is not None:
             said = f"{fault.code}: {fault.message}"
         else:
@@ -347,12 +345,3 @@ def _change(has: Config, wanted: Config) -> Config | None:
         if value is not UNSET and (value or UNSET) != (getattr(has, name) or UNSET)
     }
     return Config(**members) if members else None
-
-
-def _said(why: BaseException) -> str:
-    """Says why there is no connection, and what to do where that is known."""
-    if isinstance(why, InvalidStatus) and why.response.status_code in _NO_SOCKET_THERE:
-        return f"{why}; the address of a wsserver ends with /v1/chat"
-    if isinstance(why, ConnectionRefusedError):
-        return f"{why}; is the server running, and is the port the right one?"
-    return str(why)

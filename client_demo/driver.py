@@ -53,6 +53,7 @@ class Driver:
     """Dials, reads, writes and sleeps as the machine says, until it has stopped.
 
     Attributes:
+        url: Where it connects.
         failure: Why the last attempt to connect failed; None after a success.
     """
 
@@ -78,7 +79,7 @@ class Driver:
                 and then its connection.
         """
         self.failure: Exception | None = None
-        self._url = url
+        self.url = url
         self._machine = machine
         self._new_token = new_token
         self._max_frame_bytes = max_frame_bytes
@@ -173,7 +174,7 @@ class Driver:
 
     async def _dial(self) -> ClientConnection:
         return await connect(
-            self._url,
+            self.url,
             subprotocols=[SUBPROTOCOL],  # pyright: ignore[reportArgumentType]
             compression=None,
             max_size=self._max_frame_bytes,

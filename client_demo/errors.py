@@ -73,6 +73,8 @@ class IncompleteAnswerError(ClientError):
 class CodedError(ClientError):
     """An error from the server's catalogue.
 
+    A traceback also shows what the catalogue tells a program to do, as a note.
+
     Attributes:
         code: As on the wire.
         message: For a person.
@@ -97,8 +99,9 @@ class CodedError(ClientError):
         retry_after_ms: int | None = None,
         param: str | None = None,
     ) -> None:
-        remedy = ERRORS[code].remedy if code in ERRORS else ""
-        super().__init__(" ".join(filter(None, [f"{code}: {message}", remedy])))
+        super().__init__(f"{code}: {message}")
+        if code in ERRORS:
+            self.add_note(ERRORS[code].remedy)
         self.code = code
         self.message = message
         self.retryable = retryable

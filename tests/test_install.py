@@ -3,6 +3,7 @@
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -19,7 +20,9 @@ case "$*" in
     rm -rf .venv && mkdir -p .venv/bin && cp "$0" .venv/bin/python
     [ ! -e no-ensurepip ] || {{ echo "no ensurepip" >&2; exit 1; }}
     touch .venv/pip ;;
-"-m pip"*) [ ! -e no-network ] || {{ echo "no network" >&2; exit 1; }} ;;
+"-m pip"*)
+    [ ! -e slow ] || exec {sys.executable} -c "import time; print('pip', flush=True); time.sleep(60)"
+    [ ! -e no-network ] || {{ echo "no network" >&2; exit 1; }} ;;
 esac
 """
 OLD_PYTHON = f"""#!/bin/sh
@@ -35,6 +38,7 @@ def checkout(tmp_path: Path) -> Path:
     """A checkout without an environment, and a Python that installs nothing."""
     (tmp_path / "requirements").mkdir()
     shutil.copy(ROOT / "requirements" / "install", tmp_path / "requirements")
+    shutil.copy(ROOT / "start", tmp_path)
     (tmp_path / "requirements" / "run.txt").write_text("one==1\ntwo==2\n")
     (tmp_path / "pyproject.toml").touch()
     for name, program in (("python", PYTHON), ("old", OLD_PYTHON)):
@@ -78,9 +82,43 @@ def test_where_it_fails_it_is_done_again(checkout: Path) -> None:
     failed = install(checkout)
     assert failed.returncode != 0
     assert "no network" in failed.stderr
+    assert "does this machine reach it?" in failed.stderr
     assert "Installed" not in failed.stderr
     (checkout / "no-network").unlink()
     assert "Installed" in install(checkout).stderr
+
+
+def test_ctrl_c_on_the_way_says_one_line(checkout: Path) -> None:
+    (checkout / "slow").touch()
+    with subprocess.Popen(  # noqa: S603
+        [checkout / "start"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        env=os.environ | {"PYTHON": str(checkout / "python")}, start_new_session=True,
+    ) as started:  # fmt: skip
+        assert started.stdout is not None
+        assert started.stdout.readline() == "pip\n"
+        os.killpg(started.pid, signal.SIGINT)  # as a terminal does
+        _, said = started.communicate(timeout=10)
+    doing, stopped = said.splitlines()
+    assert started.returncode == 130
+    assert doing.startswith("Installing 2 packages")
+    assert stopped == "Stopped before all was installed; the next time it goes on."
+
+
+@pytest.mark.parametrize("program", ["start", "requirements/install", "test"])
+def test_it_can_be_called_by_a_link(checkout: Path, program: str) -> None:
+    shutil.copy(ROOT / "test", checkout)
+    (checkout / "requirements" / "dev.txt").write_text("one==1\n")
+    (checkout / "other").mkdir()
+    (checkout / "other" / "link").symlink_to(f"../{program}")
+    called = subprocess.run(  # noqa: S603
+        [checkout / "other" / "link", "run"],
+        env=os.environ | {"PYTHON": str(checkout / "python")},
+        capture_output=True, text=True, timeout=10, check=False, cwd=checkout / "other",
+    )  # fmt: skip
+    place = checkout.resolve() / ".venv"
+    assert f" into {place}: for the first time" in called.stderr
+    assert "requirements/install: not found" not in called.stderr
+    assert not (checkout / "other" / ".venv").exists()
 
 
 def test_an_environment_without_pip_is_made_anew(checkout: Path) -> None:

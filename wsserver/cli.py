@@ -12,6 +12,7 @@ from wsserver.operations.commands import add_config_commands, doctor
 from wsserver.operations.conversation_commands import add_conversation_commands
 from wsserver.operations.replay_commands import replay_command
 from wsserver.operations.shell import EXIT_BAD_SETTINGS, EXIT_FAILED, one_line
+from wsserver.operations.usage import wrong_usage
 from wsserver.settings_error import SettingsError
 
 
@@ -20,13 +21,13 @@ def main() -> None:
     reconfigure = getattr(sys.stdout, "reconfigure", None)
     if reconfigure is not None:  # A terminal may not have all of Unicode.
         reconfigure(errors="backslashreplace")
+    commands = typer.main.get_command(command_line())
     try:
-        code = command_line()(standalone_mode=False, prog_name="wsserver")
+        code = commands(standalone_mode=False, prog_name="wsserver")
     except SettingsError as error:
         code = _failed(EXIT_BAD_SETTINGS, *map(str, error.args))
     except typer.TyperException as error:
-        says = f"{error.format_message().rstrip('.')}; see `wsserver --help`"
-        code = _failed(EXIT_BAD_SETTINGS, says)
+        code = _failed(EXIT_BAD_SETTINGS, wrong_usage(error, commands, sys.argv))
     except OSError as error:
         if error.filename is None:
             _write_no_more()

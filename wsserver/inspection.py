@@ -80,9 +80,25 @@ class Inspection:
             async with recording_to(self._path, self._inspector.recorder):
                 yield
         except RecordingFileError as error:
-            raise SettingsError(
-                f"record: can't make {self._path}: {error}; name a new file"
-            ) from None
+            raise _no_recording(self._path, error) from None
+
+
+def check_recording(path: str) -> None:
+    """Returns if a server could record there; leaves nothing.
+
+    Raises:
+        SettingsError: The file can't be made.
+    """
+    from wsserver.inspector.file import RecordingFileError, check_new
+
+    try:
+        check_new(path)
+    except RecordingFileError as error:
+        raise _no_recording(path, error) from None
+
+
+def _no_recording(path: str, error: Exception) -> SettingsError:
+    return SettingsError(f"record: can't make {path}: {error}; name a new file")
 
 
 def _inspector(settings: Settings, clock: Clock) -> "Inspector":

@@ -5,7 +5,7 @@ It reads no file and asks no upstream: that is for whoever uses what they name.
 
 import ipaddress
 import socket
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from wsserver.settings import Settings
 from wsserver.settings_error import SettingsError
@@ -47,6 +47,22 @@ def check_together(settings: Settings, origins: Mapping[str, str]) -> None:
             " machines, and no credentials are configured, so anyone could use the"
             " models; set auth_keys_file, or bind 127.0.0.1; JSON Web Tokens"
             " (auth_jwt_key_file, ...) and auth_call are credentials too"
+        )
+
+
+def warnings_together(settings: Settings) -> Iterator[str]:
+    """Yields what stops nothing and looks like a mistake.
+
+    Raises:
+        SettingsError: As `is_loopback`.
+    """
+    bare = settings.tls_cert_file is None and not settings.trusted_proxies
+    if settings.has_credentials and bare and not is_loopback(settings.host):
+        yield (
+            f"host: {settings.host} can be reached from other machines, and without TLS:"
+            " credentials and conversations go over the network as clear text; set"
+            " tls_cert_file and tls_key_file, or name the proxy that has TLS in"
+            " trusted_proxies"
         )
 
 

@@ -21,7 +21,7 @@ from msgspec import Struct, inspect
 
 from wsserver.engine.secrets import HIDDEN, without_userinfo
 from wsserver.settings import SECRETS, TABLES, Settings
-from wsserver.settings_checks import check_together
+from wsserver.settings_checks import check_together, warnings_together
 from wsserver.settings_error import SettingsError
 
 PREFIX = "WSSERVER_"
@@ -99,7 +99,7 @@ def load(
     return Loaded(
         settings=settings,
         origins=origins,
-        warnings=tuple(_unknown_variables(environ)),
+        warnings=(*_unknown_variables(environ), *warnings_together(settings)),
     )
 
 

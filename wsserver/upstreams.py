@@ -86,11 +86,11 @@ class Upstreams:
             upstream = self._target(chat, OPENAI_DEFAULT_MODEL)
         fallback = DEFAULT_MODEL if upstream is None else OPENAI_DEFAULT_MODEL
         default = settings.default_model or next(iter(configured), fallback)
-        if default not in configured and not (
-            demo.accepts(default)
-            if default.startswith(DEMO_PREFIX)
-            else upstream is not None
-        ):
+        if default.startswith(DEMO_PREFIX) and default not in configured:
+            fault = demo.fault(default)
+            if fault is not None:
+                raise SettingsError(f"default_model: {default!r}: {fault}")
+        elif default not in configured and upstream is None:
             raise SettingsError(
                 f"default_model: {default!r} leads nowhere; add [models.{default!r}] to"
                 " the file, or set OPENAI_BASE_URL or OPENAI_API_KEY"
@@ -201,6 +201,7 @@ class Upstreams:
             name=name,
             provider=target.provider,
             model=target.model,
+            address=target.address,
             params=target.params,
             bounds=target.bounds,
             first_token_seconds=target.first_token_seconds
@@ -218,6 +219,7 @@ class Upstreams:
             context_tokens=context_tokens,
             bounds=self._bounds,
             provider_name=_OPENAI,
+            address=chat.address,
         )
 
     def _chat(
@@ -288,9 +290,11 @@ def _check_fallback(name: str, others: Sequence[str], table: ModelTable) -> None
     for other in others:
         if other in named or table.resolve(other) is None:
             why = "stands there twice" if other in named else "leads nowhere"
+            remedy = "name different models that there are"
+            if other.startswith(DEMO_PREFIX):
+                remedy = DemoProvider().fault(other) or remedy
             raise SettingsError(
-                f"models.{name}: {other!r} in `fallback` {why}; name different models"
-                " that there are"
+                f"models.{name}: {other!r} in `fallback` {why}; {remedy}"
             )
         named.add(other)
 

@@ -14,6 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 from rich.console import Console
 
+from client_demo.complaints import about_credentials
 from client_demo.load.connection import NotConnectedError, Site, dial
 from client_demo.load.fleet import Fleet, FleetError
 from client_demo.load.page import page
@@ -61,7 +62,10 @@ async def run(plan: Plan, options: Options) -> int:
     try:
         made = await _run(plan, options, console)
     except (NotConnectedError, FleetError) as error:
-        print(f"no load: {error}", file=sys.stderr)  # noqa: T201
+        says = f"no load: {error}"
+        if isinstance(error, NotConnectedError) and error.code == "unauthorized":
+            says += f" {about_credentials(options.site.token)}"
+        print(says, file=sys.stderr)  # noqa: T201
         return 1
     try:
         # Ahead of the summary, as the terminal may be gone by now.

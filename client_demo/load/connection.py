@@ -8,6 +8,7 @@ from msgspec import Struct
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidURI
 
+from client_demo.unreached import why_unreached
 from protocol.codec import decode_server_frame, encode
 from protocol.codes import NO_CLOSE_FRAME
 from protocol.commands import Hello
@@ -48,7 +49,7 @@ class NotConnectedError(Exception):
     """A connection could not be made; the text says why.
 
     Attributes:
-        code: An error code of the server, or `connect_failed`.
+        code: An error code of the server, or `connect_failed`, or `wait_timeout`.
     """
 
     def __init__(self, code: str, message: str) -> None:
@@ -148,7 +149,8 @@ async def dial(site: Site, *, slow: bool = False) -> Connection:
             ping_interval=None,
         )
     except (OSError, InvalidHandshake, InvalidURI, TimeoutError) as error:
-        raise NotConnectedError("connect_failed", f"{site.shown}: {error}") from error
+        why = f"{site.shown}: {why_unreached(site.url, error)}"
+        raise NotConnectedError("connect_failed", why) from error
     try:
         with anyio.fail_after(_GREETING_SECONDS):
             return Connection(link, await _greet(link, site, slow=slow))

@@ -29,9 +29,9 @@ class Wanted(Struct, frozen=True, kw_only=True):
     json: str | None
     html: Path | None
     recordings: Path | None
-    conversations: int
-    turns: int
-    prompt: str
+    conversations: int | None
+    turns: int | None
+    prompt: str | None
 
 
 def main(wanted: Wanted) -> int:
@@ -54,14 +54,20 @@ def main(wanted: Wanted) -> int:
 
 
 def _plan(wanted: Wanted) -> Plan:
-    if wanted.scenario is not None:
-        return read(wanted.scenario)
-    return quick(
-        conversations=wanted.conversations,
-        turns=wanted.turns,
-        prompt=wanted.prompt,
-        model=wanted.model,
-    )
+    if wanted.scenario is None:
+        return quick(
+            conversations=wanted.conversations or 10,
+            turns=wanted.turns or 1,
+            prompt="hi" if wanted.prompt is None else wanted.prompt,
+            model=wanted.model,
+        )
+    for name in ("conversations", "turns", "prompt"):
+        if getattr(wanted, name) is not None:
+            raise ScenarioError(
+                f"--{name} has no use with {wanted.scenario}, which says that itself:"
+                f" leave the scenario out, or change a copy of it"
+            )
+    return read(wanted.scenario)
 
 
 def _check_folders(wanted: Wanted) -> None:

@@ -18,6 +18,7 @@ _POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 _VERDICTS = {
     "fine": ("good", "Fine: every threshold held, the oracle found nothing."),
     "thresholds": ("bad", "A threshold is broken."),
+    "unasked": ("bad", "Nobody could ask anything."),
     "violations": ("bad", "The oracle found violations of the protocol."),
 }
 _TIME_FIELDS = ("p50", "p90", "p99", "p999", "max")

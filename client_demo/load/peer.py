@@ -261,7 +261,7 @@ class Peer:
             case CaughtUp() | ToolRequest():
                 talk = self.talks.get(frame.conversation)
             case ErrorFrame():
-                self.tally.error(frame.code)
+                self.tally.error(frame.code, frame.message)
                 return None
             case _:
                 return None
@@ -312,7 +312,7 @@ class Peer:
             try:
                 await self.connect()
             except NotConnectedError as error:
-                self.tally.error(error.code)
+                self.tally.error(error.code, str(error))
             else:
                 return
         raise ScriptError("connect_failed", f"{_MOST_ATTEMPTS} attempts")

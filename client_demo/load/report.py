@@ -12,8 +12,10 @@ from client_demo.load.thresholds import Judged, judge, read_threshold
 from client_demo.load.violations import Violation
 from protocol.content import ServerInfo
 
-Verdict = Literal["fine", "thresholds", "violations"]
-EXIT_CODES: dict[Verdict, int] = {"fine": 0, "thresholds": 1, "violations": 3}
+Verdict = Literal["fine", "thresholds", "unasked", "violations"]
+EXIT_CODES: dict[Verdict, int] = {
+    "fine": 0, "thresholds": 1, "unasked": 1, "violations": 3
+}  # fmt: skip
 
 BUSY_PERCENT = 85.0
 LAG_MS = 50.0
@@ -89,7 +91,7 @@ class Report(Struct, frozen=True, kw_only=True):
 
     @property
     def exit_code(self) -> int:
-        """0 fine, 1 a threshold broken, 3 a violation found."""
+        """0 fine, 1 a threshold broken or no message sent, 3 a violation found."""
         return EXIT_CODES[self.verdict]
 
 
@@ -142,6 +144,8 @@ def report(
     verdict: Verdict = "fine"
     if overall.figures["oracle.violations"]:
         verdict = "violations"
+    elif overall.figures["failed"] and not overall.figures["turns"]:
+        verdict = "unasked"
     elif not all(one.held for one in judged):
         verdict = "thresholds"
     return Report(
@@ -156,7 +160,7 @@ def report(
         thresholds=judged,
         violations=whole.violations,
         prompts=[tally.prompts for tally in tallies],
-        notes=notes + _notes(overall),
+        notes=[*notes, *_refusals(whole), *_notes(overall)],
     )
 
 
@@ -187,6 +191,15 @@ def _round(tally: Tally, seconds: float, cpu: list[list[float]]) -> Round:
     )
 
 
+def _refusals(whole: Tally) -> list[str]:
+    """Returns what the server, or this end, said of each kind of error."""
+    return [
+        f"{number:,} {code}, the first of them: {whole.said[code]}"
+        for code, number in whole.by_code()["errors"].items()
+        if whole.said.get(code)
+    ]
+
+
 def _notes(overall: Round) -> list[str]:
     notes: list[str] = []
     figures = overall.figures
@@ -209,8 +222,9 @@ def _notes(overall: Round) -> list[str]:
         )
     if refused.get("rate_limited"):
         notes.append(
-            f"{refused['rate_limited']} frames were refused with `rate_limited`: the"
-            " figures are those of the limit. Raise it, or send less."
+            f"{refused['rate_limited']} frames or connections were refused with"
+            " `rate_limited`: the figures are those of the limit. Raise it, or send"
+            " less."
         )
     if figures["unfinished"]:
         notes.append(

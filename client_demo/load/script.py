@@ -86,7 +86,7 @@ class Script:
         try:
             await self.talks.end(failed=True)
         except ScriptError as error:
-            self._peer.tally.error(error.code)
+            self._peer.tally.error(error.code, error.message)
 
     async def _steps(self, steps: Sequence[AnyStep]) -> None:
         for step in steps:

@@ -7,6 +7,7 @@ class ScriptError(Exception):
     Attributes:
         code: An error code of the server, or `connect_failed`, `wait_timeout`,
             `closed_CODE`.
+        message: Of the server, or what was waited for; empty for none.
         retry_after_seconds: What the server asked to wait.
     """
 
@@ -15,4 +16,5 @@ class ScriptError(Exception):
     ) -> None:
         super().__init__(f"{code}: {message}" if message else code)
         self.code = code
+        self.message = message
         self.retry_after_seconds = retry_after_seconds

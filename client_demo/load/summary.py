@@ -12,6 +12,7 @@ _FIELDS = ("count", "p50", "p90", "p99", "p999", "max")
 _VERDICTS = {
     "fine": "[green]fine[/]: every threshold held, and the oracle found nothing",
     "thresholds": "[red]a threshold is broken[/]",
+    "unasked": "[red]nobody could ask anything[/]",
     "violations": "[red bold]the oracle found violations of the protocol[/]",
 }
 

@@ -143,6 +143,8 @@ class Talks:
                 )
 
     async def _finish(self, talk: Talk, *, failed: bool) -> None:
+        if talk.oracle.epoch is None:
+            return  # It was never opened, so there is nothing to hold it to.
         if not failed:
             await talk.until(lambda: talk.settled, _SETTLE_SECONDS)
         if self._random.random() < self._ending.reread:

@@ -46,6 +46,7 @@ class Counts(Struct, kw_only=True):
         counters: Totals by name; what is counted by code as `NAME.CODE`.
         series: What happened when.
         violations: The first of them.
+        said: What the first error of each code said; empty for nothing.
         prompts: Times of single prompts.
         cpu: How busy this process was in each second, in percent of a core.
     """
@@ -54,6 +55,7 @@ class Counts(Struct, kw_only=True):
     counters: dict[str, int]
     series: Series
     violations: list[Violation]
+    said: dict[str, str]
     prompts: list[PromptTime]
     cpu: list[float]
 
@@ -65,6 +67,7 @@ class Tally:
         counters: Totals by name; what is counted by code as `NAME.CODE`.
         series: What happened when.
         violations: The first of them.
+        said: What the first error of each code said; empty for nothing.
         prompts: Times of single prompts.
         cpu: How busy this process was in each second, in percent of a core.
         active: Users that are at it now.
@@ -79,6 +82,7 @@ class Tally:
         self.counters: Counter[str] = Counter()
         self.series = Series(buckets=[])
         self.violations: list[Violation] = []
+        self.said: dict[str, str] = {}
         self.prompts: list[PromptTime] = []
         self.cpu: list[float] = []
         self.active = 0
@@ -112,8 +116,9 @@ class Tally:
         self.counters["tokens"] += number
         self.series.at(self.clock()).tokens += number
 
-    def error(self, code: str) -> None:
-        """Counts an error by its code."""
+    def error(self, code: str, message: str = "") -> None:
+        """Counts an error by its code; keeps what the first of each said."""
+        self.said.setdefault(code, message)
         self.counters[f"errors.{code}"] += 1
         self.series.at(self.clock()).errors += 1
 
@@ -146,6 +151,7 @@ class Tally:
             counters=dict(self.counters),
             series=self.series,
             violations=self.violations,
+            said=self.said,
             prompts=self.prompts,
             cpu=self.cpu,
         )
@@ -160,6 +166,7 @@ class Tally:
         self.counters.update(counts.counters)
         self.series.add(counts.series)
         self.violations = (self.violations + counts.violations)[:_MOST_VIOLATIONS]
+        self.said = counts.said | self.said
         self.prompts += counts.prompts
 
     def sum_of(self, name: str) -> int:

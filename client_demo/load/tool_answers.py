@@ -44,10 +44,10 @@ class ToolAnswers:
             try:
                 reply, _ = await talk.command(_result(talk.new_id(), request, step))
             except ScriptError as error:
-                tally.error(error.code)
+                tally.error(error.code, error.message)
                 return
             if reply.error is not None:
-                tally.error(reply.error.code)
+                tally.error(reply.error.code, reply.error.message)
             else:
                 tally.count(f"tools.{reply.outcome}")
 

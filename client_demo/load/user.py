@@ -86,7 +86,7 @@ async def _converse(
     try:
         await peer.connect()
     except NotConnectedError as error:
-        tally.error(error.code)
+        tally.error(error.code, str(error))
         tally.count("failed", group.conversations)
         return 1.0
     waits: list[float] = [0.0]
@@ -114,7 +114,7 @@ async def _converse(
         try:
             await script.run()
         except ScriptError as error:
-            tally.error(error.code)
+            tally.error(error.code, error.message)
             tally.count("failed")
             with anyio.move_on_after(_GIVE_UP_SECONDS):
                 await script.give_up()

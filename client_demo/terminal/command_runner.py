@@ -98,6 +98,15 @@ class CommandRunner:
             case _:
                 raise DeskError("say /tools, /tools on NAME or /tools off NAME")
 
+    async def _delete(self, rest: str) -> None:
+        if rest == "yes":
+            await self._desk.delete()
+        elif rest:
+            raise DeskError("say /delete, which deletes the conversation that is open")
+        else:
+            name = self._desk.chat.conversation
+            self._screen.warn(f"delete {name} for good? Then say /delete yes")
+
     async def _ask_again(self, other: str | None) -> Content:
         question = await self._desk.fork(1)
         assert question is not None, "one was left out"
@@ -116,6 +125,6 @@ class CommandRunner:
                     raise DeskError("say how many answers to leave out: /fork 1")
                 await self._desk.fork(int(rest or 0))
             case "/delete":
-                await self._desk.delete()
+                await self._delete(rest)
             case _:
                 raise AssertionError(f"{name} is in the table of commands")

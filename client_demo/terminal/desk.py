@@ -160,7 +160,7 @@ class Desk:
             if isinstance(shown, MessageEvent)
         ]
         if not 0 <= answers <= len(questions):
-            raise DeskError(f"there are {len(questions)} questions to leave out")
+            raise DeskError(_not_so_many(len(questions)))
         left_out = questions[-answers] if answers else None
         through = None if left_out is None else left_out.seq - 1
         await self.open(await self.chat.fork(through))
@@ -229,6 +229,16 @@ def plain(content: Content) -> str:
     return " ".join(
         part.text if isinstance(part, TextPart) else "[image]" for part in content
     )
+
+
+def _not_so_many(questions: int) -> str:
+    match questions:
+        case 0:
+            return "nothing has been asked here yet"
+        case 1:
+            return "only one question has been asked here"
+        case _:
+            return f"only {questions} questions have been asked here"
 
 
 def _title(chat: Chat) -> str:

@@ -2,7 +2,7 @@
 
 import importlib.util
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any
@@ -11,6 +11,8 @@ from zoneinfo import ZoneInfo, available_timezones
 from msgspec import Meta
 
 from client_demo.tools import ClientTool, tool
+
+_SAY_TYPE = {"type", "anyOf", "enum", "const", "$ref"}
 
 
 class ToolFileError(Exception):
@@ -39,9 +41,25 @@ def load_tools(path: Path | None) -> list[ClientTool]:
         path: A Python file, whose functions without `_` are tools; None for none.
 
     Raises:
-        ToolFileError: It can't be run, or has a function that can't be a tool.
+        ToolFileError: It can't be run, or has a function that can't be a tool, or none
+            that is to be one.
     """
     return [tool(get_time), *([] if path is None else _of_file(path))]
+
+
+def taken(tools: Sequence[ClientTool]) -> str:
+    """Says which tools there are, and of which parameters anything may come."""
+    return ", ".join(one.name + _untyped(one) for one in tools)
+
+
+def _untyped(made: ClientTool) -> str:
+    properties = (made.declaration.parameters or {}).get("properties", {})
+    names = [name for name, schema in properties.items() if not _SAY_TYPE & {*schema}]
+    if not names:
+        return ""
+    return (
+        f" (give {' and '.join(names)} a type: as it is, the model may pass anything)"
+    )
 
 
 def _of_file(path: Path) -> list[ClientTool]:
@@ -51,9 +69,15 @@ def _of_file(path: Path) -> list[ClientTool]:
     module = importlib.util.module_from_spec(spec)
     try:
         spec.loader.exec_module(module)
-        return [_made(value) for value in vars(module).values() if _is_tool(value)]
+        made = [_made(value) for value in vars(module).values() if _is_tool(value)]
     except Exception as error:
         raise ToolFileError(f"{path}: {type(error).__name__}: {error}") from error
+    if not made:
+        raise ToolFileError(
+            f"{path} has no function that could be a tool: define one whose name does"
+            " not begin with `_`"
+        )
+    return made
 
 
 def _is_tool(value: Any) -> bool:

@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from rich.console import Console
 
 from client_demo.client import connect
+from client_demo.complaints import complaint
 from client_demo.control_characters import without_controls
 from client_demo.errors import (
     ClientError,
@@ -36,7 +37,7 @@ from client_demo.terminal.line_source import (
     PipedLines,
     is_terminal,
 )
-from client_demo.terminal.local_tools import ToolFileError, load_tools
+from client_demo.terminal.local_tools import ToolFileError, load_tools, taken
 from client_demo.terminal.memory import ChatMemory, MemoryFileError, state_folder
 from client_demo.terminal.screen import LOG_IS_ANOTHER, Screen
 from client_demo.terminal.slash_commands import SlashError
@@ -120,10 +121,17 @@ class Terminal:
         except NotConnectedError as error:
             self._screen.warn(str(error))
             return NO_CONNECTION
-        except (ClientError, MemoryFileError) as error:
+        except ClientError as error:
+            self._screen.warn(complaint(error, token=wanted.token, models=self._models))
+            return FAILED
+        except MemoryFileError as error:
             self._screen.warn(str(error))
             return FAILED
         return COMPLETE
+
+    @property
+    def _models(self) -> list[str]:
+        return [] if self._desk is None else self._desk.models
 
     def noticed(self, notice: Notice) -> None:
         """Shows what happens to the connection."""
@@ -196,7 +204,9 @@ class Terminal:
                 await self._do(desk, commands, line)
             except StoppedError:
                 raise
-            except (SlashError, DeskError, MemoryFileError, ClientError) as error:
+            except ClientError as error:
+                self._screen.warn(complaint(error, token="", models=self._models))
+            except (SlashError, DeskError, MemoryFileError) as error:
                 self._screen.warn(str(error))
         if self._busy.cancelled_caught:
             self._screen.say("given up")
@@ -288,11 +298,14 @@ async def chat(wanted: Wanted, *, tool_file: Path | None, own_tools: bool) -> in
         own_tools: Whether the terminal runs any tool.
     """
     console = Console()
+    screen = Screen(console)
     try:
         tools = load_tools(tool_file) if own_tools else []
     except ToolFileError as error:
-        Screen(console).warn(str(error))
+        screen.warn(str(error))
         return WRONG_USAGE
+    if tool_file is not None:
+        screen.say(f"tools of {tool_file}: {taken(tools[1:])}")
     terminal = Terminal(
         console,
         folder=state_folder(os.environ),

@@ -152,5 +152,6 @@ def _summary(done: DoneEvent) -> str:
         parts.append(f"{timing.tokens_per_s:.0f} tokens/s")
     if timing.stop_ms is not None:
         parts.append(f"stopped in {timing.stop_ms:.0f} ms")
-    parts.append(f"{timing.total_ms / 1000:.1f} s")
+    if done.reason != "server_restarted":  # which does not know how long it ran
+        parts.append(f"{timing.total_ms / 1000:.1f} s")
     return " · ".join(parts)

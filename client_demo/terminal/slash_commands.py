@@ -52,7 +52,11 @@ COMMANDS = (
         takes="[COUNT]",
         says="goes on in a copy, without the last COUNT answers",
     ),
-    Slash(name="/delete", says="deletes this conversation at the server"),
+    Slash(
+        name="/delete",
+        takes="[yes]",
+        says="deletes this conversation at the server; asks before, unless told `yes`",
+    ),
     Slash(name="/where", says="says where this conversation stands: id, epoch, number"),
     Slash(name="/drop", says="cuts the connection, to see it come back"),
     Slash(name="/quit", says="leaves; a running answer goes on at the server"),

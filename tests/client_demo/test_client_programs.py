@@ -13,11 +13,11 @@ import msgspec
 import pytest
 from typer.testing import CliRunner
 
-from client_demo.__main__ import app
 from client_demo.ask import ask
+from client_demo.cli import app
 from client_demo.keyboard import lines
 from tests.client_demo.double import Double, Peer, double
-from tests.client_demo.keys import both
+from tests.client_demo.keys import Keys, both
 
 
 @pytest.fixture(scope="module")
@@ -175,6 +175,28 @@ async def test_ask_says_what_to_do_about_credentials(
     server.greet = refuse
     assert await asking(server, token=token)() == 1
     assert hint in capsys.readouterr().err
+
+
+async def test_chat_says_what_to_do_about_credentials(
+    server: Double, tmp_path: Path
+) -> None:
+    async def refuse(peer: Peer) -> None:
+        await peer.send(
+            type="error", code="unauthorized", message="No.", retryable=False
+        )
+        await peer.close(4401)
+
+    server.greet = refuse
+    keys = Keys(tmp_path)
+    assert await keys.run(server.url)() == 1
+    assert "Give them with --token or in WSSERVER_TOKEN." in keys.shown
+
+
+def test_tools_of_a_file_are_not_left_out_in_silence(tmp_path: Path) -> None:
+    arguments = ["chat", "--no-tools", "--tools", str(tmp_path / "mine.py")]
+    ran = CliRunner().invoke(app, arguments)
+    assert ran.exit_code == 2
+    assert "--no-tools runs none, so --tools has no use" in ran.stderr
 
 
 async def test_ask_without_a_server(capsys: pytest.CaptureFixture[str]) -> None:

@@ -32,7 +32,7 @@ def test_any_other_missing_module_is_a_bug_and_stays_one() -> None:
 
 @pytest.mark.parametrize("library", ["prompt_toolkit", "rich", "markdown_it"])
 def test_the_chat_says_what_to_install(library: str) -> None:
-    ran = without((library,), "client_demo.__main__", "chat")
+    ran = without((library,), "client_demo.cli", "chat")
 
     assert ran.returncode == 2
     assert f"{library} is not installed" in ran.stderr
@@ -42,9 +42,9 @@ def test_the_chat_says_what_to_install(library: str) -> None:
 @pytest.mark.parametrize(
     ("module", "arguments"),
     [
-        ("client_demo.__main__", ["ask", "hi", "--url", "ws://127.0.0.1:9"]),
-        ("client_demo.__main__", ["agent", "hi", "--url", "ws://127.0.0.1:9"]),
-        ("client_demo.__main__", ["load", "smoke", "--check"]),
+        ("client_demo.cli", ["ask", "hi", "--url", "ws://127.0.0.1:9"]),
+        ("client_demo.cli", ["agent", "hi", "--url", "ws://127.0.0.1:9"]),
+        ("client_demo.cli", ["load", "smoke", "--check"]),
         ("client_demo.sync", []),
         ("wsserver.cli", ["config", "check"]),
         ("wsserver.server", []),

@@ -142,6 +142,10 @@ async def test_after_a_delete_the_newest_that_is_there_is_shown(
             await keys.until_new(f"conversation {name}")
         del server.logs["b"]
         keys.type("/delete")
+        await keys.until_new("delete d for good? Then say /delete yes")
+        keys.type("/delete b")
+        await keys.until_new("say /delete, which deletes the conversation that is open")
+        keys.type("/delete yes")
         await server.peer.reply(await server.peer.command("delete"), "deleted")
         await keys.until_new("conversation a")
         keys.end()
@@ -241,7 +245,7 @@ async def test_ctrl_c_gives_up_a_command(server: Double, tmp_path: Path) -> None
 
     async def serve() -> None:
         await keys.until_new("\n>")
-        keys.type("/delete")
+        keys.type("/delete yes")
         await (await server.connection(1)).command("delete")
         keys.interrupt()
         await keys.until_new("given up")

@@ -53,21 +53,23 @@ async def session(
 async def test_commands(real: ServerProcess, tmp_path: Path) -> None:
     shown = await session(
         real, tmp_path,
-        (">", "/help"),
+        (">", "/retry"),
+        ("nothing has been asked here yet", "/help"),
         ("/quit", "/models"),
         ("demo/silent", f"/model {ECHO}"),
         ("from the next answer on", "/model"),
         (ECHO, "one"),
-        ("one\nfirst token", "two"),
+        ("one\nfirst token", "/fork 2"),
+        ("only one question has been asked here", "two"),
         ("two\nfirst token", "/edit three"),
         ("three\nfirst token", "/retry"),
         ("three\nfirst token", "/fork 2"),
         ("conversation", "/where"),
         ("· connected", "/fork 9"),
-        ("there are 0 questions", "/list"),
+        ("nothing has been asked here yet", "/list"),
         ("  4  c-", "/switch 4"),
         ("\n> two\n", "/switch 17"),
-        ("no number 17", "/delete"),
+        ("no number 17", "/delete yes"),
         ("conversation", "/list"),
         ("  3  conv_", "/system Be brief"),
         ("from the next answer on: Be brief", "/system"),
@@ -75,7 +77,8 @@ async def test_commands(real: ServerProcess, tmp_path: Path) -> None:
         (">", "/edit"),
         ("say what to ask", "/tools on"),
         ("say /tools", "/fly"),
-        ("there is no /fly", "/quit"),
+        ("there is no /fly", "/model nope"),
+        ("more. The others: demo/length", "/quit"),
     )  # fmt: skip
     assert "\n> /fork" not in shown
 

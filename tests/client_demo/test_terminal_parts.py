@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from client_demo.terminal import slash_commands
-from client_demo.terminal.local_tools import ToolFileError, get_time, load_tools
+from client_demo.terminal.local_tools import ToolFileError, get_time, load_tools, taken
 from client_demo.terminal.memory import (
     ChatMemory,
     MemoryFileError,
@@ -122,6 +122,18 @@ def test_the_functions_of_a_file_are_tools(tmp_path: Path) -> None:
     assert [made.name for made in load_tools(None)] == ["get_time"]
 
 
+def test_what_was_taken_of_a_file_is_said(tmp_path: Path) -> None:
+    file = tmp_path / "mine.py"
+    file.write_text(
+        "from typing import Literal\n"
+        "def add(a: int, b: Literal[1, 2] = 1, c: str | None = None) -> int: ...\n"
+        "def loose(a, b: int, c=3): ...\n"
+    )
+    assert taken(load_tools(file)[1:]) == (
+        "add, loose (give a and c a type: as it is, the model may pass anything)"
+    )
+
+
 @pytest.mark.parametrize(
     ("name", "text", "says"),
     [
@@ -129,6 +141,7 @@ def test_the_functions_of_a_file_are_tools(tmp_path: Path) -> None:
         ("mine.py", "1/0", "ZeroDivisionError: division"),
         ("mine.py", "def f(*a): ...", "has no name"),
         ("absent.py", None, "FileNotFoundError"),
+        ("mine.py", "def _f() -> None: ...", "no function that could be a tool"),
     ],
 )
 def test_a_file_that_is_no_file_of_tools(

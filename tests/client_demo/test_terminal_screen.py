@@ -11,6 +11,21 @@ from protocol.control import Waiting
 from tests.client_demo.load.log import AT, event
 
 
+def test_the_time_of_a_turn_that_a_restart_cut_off_is_not_told() -> None:
+    shown = StringIO()
+    screen = Screen(Console(file=shown))
+    for reason, times in (("server_shutdown", 1), ("server_restarted", 0)):
+        done = event(
+            "done", 3, turn=2, status="incomplete", reason=reason,
+            text={"bytes": 0, "crc32": 0}, timing={"queue_ms": 0, "total_ms": 2100},
+        )  # fmt: skip
+        with screen.begin() as live:
+            screen.show(live, done)
+        said = shown.getvalue().splitlines()[-1]
+        assert said.startswith(f"incomplete ({reason})")
+        assert said.count("2.1 s") == times
+
+
 async def test_a_wait_is_counted_until_something_comes() -> None:
     screen = Screen(Console(file=StringIO(), force_terminal=True))
     start = event("start", 2, turn=2, message=1, model="m\x1b", request_id="r", at=AT)

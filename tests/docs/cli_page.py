@@ -7,7 +7,7 @@ from typing import Any
 
 import typer.main
 
-from client_demo.__main__ import app as client_app
+from client_demo.cli import app as client_app
 from client_demo.terminal.slash_commands import COMMANDS, Slash
 from wsserver.cli import command_line as server_app
 from wsserver.sources import FIELDS

@@ -39,8 +39,8 @@ _EXIT = """
 | code | |
 |---|---|
 | 0 | Every threshold held, and the oracle found nothing. |
-| 1 | A threshold is broken, or the run could not be made (no server, refused credentials). |
-| 2 | Wrong usage, or a scenario that can't be run. |
+| 1 | A threshold is broken, nobody could ask anything (a model that is not there), or the run could not be made (no server, refused credentials). |
+| 2 | Wrong usage, as a flag that says what the scenario says itself, or a scenario that can't be run. |
 | 3 | The oracle found a violation of the protocol, whatever the thresholds say. |
 """
 _TOOLS = """

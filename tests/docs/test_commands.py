@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import typer
 
-from client_demo.__main__ import app
+from client_demo.cli import app
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])

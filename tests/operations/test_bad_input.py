@@ -189,7 +189,12 @@ def test_a_url_that_is_none(wsserver: Command, files: Path, url: str) -> None:
     ("flags", "says"),
     [
         (
-            ("--port", "0", "--host", "192.0.2.7", "--auth-keys-file", "keys"),
+            (
+                "--port=0",
+                "--host=192.0.2.7",
+                "--auth-keys-file=keys",
+                "--trusted-proxies=192.0.2.8",
+            ),
             f"host: {NOT_HERE}; bind an address that this machine has",
         ),
         (

@@ -80,6 +80,19 @@ def test_a_name_that_is_no_setting_is_a_warning(wsserver: Command) -> None:
         ),
         (["--config", "/nowhere"], "settings      config: /nowhere: No such file"),
         (["--host", "192.0.2.7"], "no credentials are configured, so anyone"),
+        (
+            ["--store", "sqlite:/proc/x/y.db"],
+            "store         /proc/x/y.db: nothing can be made in /proc: No such file",
+        ),
+        (
+            ["--store", f"sqlite:{__file__}/x/y.db"],
+            f"y.db: {__file__} is no folder -> set another",
+        ),
+        (["--record", __file__], f"can't make {__file__}: File exists -> name a new"),
+        (
+            ["--record", "/nonexist/z.jsonl"],
+            "recording     record: can't make /nonexist/z.jsonl: No such file",
+        ),
         (["--auth-keys-file", "/nowhere"], "credentials   /nowhere: No such file"),
         (
             ["--tls-cert-file", "/nowhere", "--tls-key-file", "/nowhere"],
@@ -88,6 +101,14 @@ def test_a_name_that_is_no_setting_is_a_warning(wsserver: Command) -> None:
         (
             ["--default-model", "m"],
             "models        default_model: 'm' leads nowhere -> add",
+        ),
+        (
+            ["--default-model", "demo/nope", "--openai-base-url", "http://x/v1"],
+            "'demo/nope': there is no demo model 'nope' -> there are demo/markdown, demo",
+        ),
+        (
+            ["--default-model", "demo/long:tokns=3"],
+            "unknown field `tokns` -> there are tokens, tokens_per_second,",
         ),
         (
             ["--model-path", "/nowhere"],
@@ -116,6 +137,34 @@ def test_what_would_stop_a_server_is_a_failure(
     (line,) = [line for line in ran.lines if line.startswith("fail")]
     assert failure in line
     assert " -> " in line
+
+
+def test_what_could_be_made_is_not_made(wsserver: Command, tmp_path: Path) -> None:
+    ran = wsserver(
+        "config", "check", "--store", f"sqlite:{tmp_path}/new/s.db",
+        "--record", f"{tmp_path}/new.jsonl",
+    )  # fmt: skip
+
+    assert ran.code == 0
+    assert f"recording     can be made: {tmp_path}/new.jsonl" in ran.out
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_keys_without_tls_are_warned_of(wsserver: Command, tmp_path: Path) -> None:
+    keys = tmp_path / "keys"
+    keys.write_text("ann:0123456789abcdef0123456789abcdef\n")
+    keys.chmod(0o600)
+    clear = (
+        "warn  settings      host: 192.0.2.7 can be reached from other machines, and"
+    )
+    public = ("config", "check", "--host", "192.0.2.7", "--auth-keys-file", str(keys))
+    for arguments, warned in (
+        (public, True),
+        ((*public, "--trusted-proxies", "192.0.2.8"), False),
+        ((*public, "--host", "127.0.0.1"), False),
+        ((*public, "--tls-cert-file", "/no", "--tls-key-file", "/no"), False),
+    ):
+        assert (clear in wsserver(*arguments).out) is warned
 
 
 def test_all_failures_are_told_at_once(wsserver: Command) -> None:

@@ -230,9 +230,16 @@ async def test_something_that_speaks_no_http() -> None:
     async with listener, anyio.create_task_group() as tasks:
         tasks.start_soon(partial(listener.serve, hang_up))
         found = await visited(f"http://127.0.0.1:{port}")
+        assert found["page"].status == "fail"
+        assert found["page"].remedy == (
+            f"if it has TLS there, write https://127.0.0.1:{port}"
+        )
+        found = await visited(f"127.0.0.1:{port}")
+        assert found["page"].remedy == (
+            f"it has no TLS there: write http://127.0.0.1:{port}, or let the proxy have"
+            " it"
+        )
         tasks.cancel_scope.cancel()
-
-    assert found["page"].status == "fail"
 
 
 @pytest.mark.parametrize(("is_here", "warned"), [(False, True), (True, False)])

@@ -53,7 +53,8 @@ async def test_not_while_a_server_has_it(wsserver: Command, tmp_path: Path) -> N
     arguments = ("conversations", "renew-epochs", "--store", f"sqlite:{file}")
     ran = await run_sync(lambda: wsserver(*arguments))
     assert ran.code == 1
-    assert "is in use by another server" in ran.err
+    assert "is in use by a server (process " in ran.err
+    assert ran.err.endswith("): stop it first\n")
     meta = await store.meta(KEY)
     assert meta is not None
     assert meta.epoch == "e1"

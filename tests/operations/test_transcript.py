@@ -101,6 +101,9 @@ def test_an_end_that_was_not_whole_is_told() -> None:
     assert shown(start(1), done(1, "interrupted", "", "by_client"))[0] == (
         "[1] m1, interrupted (by_client) in 1.5 s"
     )
+    assert shown(start(1), done(1, "incomplete", "", "server_restarted"))[0] == (
+        "[1] m1, incomplete (server_restarted)"
+    ), "nobody knows how long it had run"
     assert shown(start(1))[0] == "[1] m1, not ended"
     assert shown(delta(1, "tail"))[0] == (
         "[1] a turn whose beginning is gone, not ended"

@@ -41,6 +41,7 @@ async def test_the_log_says_who_did_not_answer_and_who_is_passed_over() -> None:
     failed = ("upstream_gave_no_answer", "a", "upstream_auth")
     assert said[:3] == [failed, ("breaker_opened", "a", None), failed]
     assert {line["log_level"] for line in lines} == {"warning"}
+    assert "address" in lines[0]
 
 
 @pytest.mark.parametrize("script", [[WRONG], [FILTERED]])

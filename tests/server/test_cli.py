@@ -51,6 +51,22 @@ def test_the_module_is_the_command() -> None:
     assert done.stdout == f"wsserver {__version__}\n"
 
 
+@pytest.mark.parametrize("found", [True, False])
+def test_help_is_named_by_what_can_be_called(tmp_path: Path, *, found: bool) -> None:
+    program = tmp_path / "wsserver"
+    program.write_text(
+        f"#!{sys.executable}\nfrom wsserver.__main__ import main\nmain()\n"
+    )
+    program.chmod(0o755)
+    done = subprocess.run(  # noqa: S603 - our own program
+        [program, "serve", "--prot"], capture_output=True, text=True, check=False,
+        env={"PATH": str(tmp_path if found else "/nowhere"), "PYTHONPATH": "."},
+    )  # fmt: skip
+    called = "wsserver" if found else program
+    assert done.returncode == 2
+    assert done.stderr.endswith(f"; see `{called} serve --help`\n")
+
+
 def test_each_setting_is_a_flag_that_is_explained(wsserver) -> None:
     code, out, _ = wsserver("serve", "--help")
     assert code == 0
@@ -81,13 +97,16 @@ def test_an_alias_of_a_flag_is_the_flag(wsserver) -> None:
         (["serve", "--port", "x"], "port: 'x' from --port can't be used"),
         (["serve", "--config", "/nowhere"], "config: /nowhere: No such file"),
         (["serve", "--host", "192.0.2.7"], "no credentials are configured"),
-        (["serve", "--prot", "1"], "--prot"),
-        (["serve", "--port"], "--port"),
-        (["sevre"], "sevre"),
+        (["serve", "--prot", "1"], "see `wsserver serve --help`"),
+        (["serve", "--port"], "see `wsserver serve --help`"),
+        (["serve", "serve"], "(serve); see `wsserver serve --help`"),
+        (["serve", "--version"], "stands before the command: `wsserver --version`"),
+        (["sevre"], "Did you mean 'serve'? See `wsserver --help`"),
         ([], "see `wsserver --help`"),
-        (["config"], "see `wsserver --help`"),
+        (["config"], "see `wsserver config --help`"),
+        (["conversations", "show"], "see `wsserver conversations show --help`"),
         (
-            ["serve", "--host", "192.0.2.7", "--auth-keys-file", "/nowhere"],
+            ["serve", "--auth-keys-file", "/nowhere"],
             "auth_keys_file: /nowhere: No such file",
         ),
         (
@@ -99,7 +118,7 @@ def test_an_alias_of_a_flag_is_the_flag(wsserver) -> None:
             "store: /proc/nowhere/x.db",
         ),
         (["serve", "--default-model", "m"], "default_model: 'm' leads nowhere"),
-        (["serve", "--default-model", "demo/none"], "'demo/none' leads nowhere"),
+        (["serve", "--default-model", "demo/none"], "no demo model 'none'; there are"),
         (
             ["serve", "--openai-base-url", "x"],
             "openai_base_url: 'x' is no HTTP URL; write one such as http://",

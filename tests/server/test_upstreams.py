@@ -124,6 +124,24 @@ async def test_models_of_one_upstream_share_its_pool(table: Any) -> None:
     assert models.resolve("a").provider is models.resolve("b").provider
 
 
+async def test_where_a_model_leads_can_be_logged_without_keys(table: Any) -> None:
+    urls = {
+        "a": "http://user:secret@a.invalid:81/token/v1",
+        "b": "https://b.invalid/v1",
+    }
+    models = await table(
+        models={name: Model(base_url=url) for name, url in urls.items()}
+        | {"chain": Model(base_url="https://c.invalid/v1", fallback=("a",))}
+    )
+    assert models.resolve("a").address == "http://a.invalid:81"
+    assert models.resolve("b").address == "https://b.invalid"
+    assert models.resolve("demo/long").address is None
+    chain = models.resolve("chain").provider
+    assert [one.address for one in chain._candidates] == [
+        "https://c.invalid", "http://a.invalid:81"
+    ]  # fmt: skip
+
+
 async def test_a_key_that_is_not_there_is_missed(table: Any) -> None:
     model = Model(base_url="http://a.invalid/v1", api_key_env="KEY")
     with pytest.raises(SettingsError, match=r"models\.a: KEY is not set"):

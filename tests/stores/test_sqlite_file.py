@@ -37,6 +37,9 @@ async def test_an_open_that_failed_holds_no_lock(path: Path) -> None:
             async with opened(path):
                 pass
 
+        beside = [one.name async for one in anyio.Path(path.parent).iterdir()]
+        assert beside == [path.name], "a file of somebody else's stays alone"
+
     await anyio.Path(path).unlink()
     async with opened(path):
         pass
@@ -61,6 +64,7 @@ async def test_a_file_system_without_locks_is_an_error(
 
     with pytest.raises(StoreError, match=r"s\.db: No locks available"):
         await open_file(path)
+    assert [one async for one in anyio.Path(path.parent).iterdir()] == []
 
 
 async def test_a_file_system_without_shared_memory_is_an_error(

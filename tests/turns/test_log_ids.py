@@ -52,6 +52,8 @@ async def test_the_lines_of_a_turn_have_its_ids_also_when_it_waited() -> None:
             ] == expected
         [refused] = [line for line in lines if line["event"] == "upstream_refused"]
         assert refused.items() >= expected[1].items()
+        assert refused["model"] == starts[1].model
+        assert "address" in refused, "of several upstreams it says which"
 
 
 async def test_the_line_of_a_turn_that_did_not_begin_has_no_ids_of_another(

@@ -1,8 +1,10 @@
 """Writes a recording to a file while it grows."""
 
+import errno
 import os
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from tempfile import TemporaryFile
 
 import anyio
 import structlog
@@ -19,6 +21,21 @@ log = structlog.get_logger(__name__)
 
 class RecordingFileError(Exception):
     """The file can't be made; says why."""
+
+
+def check_new(path: str) -> None:
+    """Returns if a recording could be made there; leaves nothing.
+
+    Raises:
+        RecordingFileError: It can't be made, or is there already.
+    """
+    try:
+        if os.path.lexists(path):
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST))
+        with TemporaryFile(dir=os.path.dirname(path) or os.curdir):
+            pass
+    except OSError as error:
+        raise RecordingFileError(error.strerror) from None
 
 
 @asynccontextmanager

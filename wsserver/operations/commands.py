@@ -14,7 +14,8 @@ def doctor(
         str | None,
         typer.Option(
             metavar="URL",
-            help="Also connect there as a client does: https://HOST, wss://HOST/v1/chat.",
+            help="Also connect there as a client does: https://HOST, wss://HOST/v1/chat,"
+            " or http://HOST without TLS.",
         ),
     ] = None,
     token: Annotated[
@@ -70,7 +71,9 @@ def add_config_commands(app: typer.Typer) -> None:
 def _check(load: Load, as_json: AsJson = False) -> int:
     """Check the settings, and the files and models that they name.
 
-    Exits with 0 if a server would start with them, else with 2.
+    Exits with 0 if this user could start a server with them, else with 2. What a
+    server that runs has in use is not looked at, nor is whether the address can be
+    bound.
     """
     from wsserver.operations.config import check
     from wsserver.operations.findings import Report

@@ -11,9 +11,10 @@ from wsserver import assembly
 from wsserver.auth.keys import KeyAuthority, KeysError
 from wsserver.credentials import authority, called
 from wsserver.flags import Load
+from wsserver.inspection import check_recording
 from wsserver.log.store import StoreError
 from wsserver.operations.findings import Finding, fail, ok, taken_apart, warn
-from wsserver.operations.store_check import check_file, unusable
+from wsserver.operations.store_check import check_place, unusable
 from wsserver.reload import Reload
 from wsserver.server_tools import load_tools
 from wsserver.settings import Settings
@@ -30,8 +31,9 @@ _CORRECT = "correct it, or leave it out"
 def check(load: Load) -> Iterator[Finding]:
     """Yields what there is to say of the settings and of what they name.
 
-    Makes no store, binds no port and asks no upstream. Failures of the settings
-    themselves are the last findings.
+    Makes no store, binds no port and asks no upstream. It may be asked while a server
+    runs, so what that has in use is no failure: the port, and the store. Failures of the
+    settings themselves are the last findings.
     """
     try:
         loaded = load()
@@ -54,20 +56,31 @@ def check_loaded(loaded: Loaded) -> Iterator[Finding]:
     yield _metrics(settings)
     yield _models(settings)
     yield from _tools(settings)
+    if settings.record is not None:
+        yield _recording(settings.record)
+
+
+def _recording(path: str) -> Finding:
+    try:
+        check_recording(path)
+    except SettingsError as error:
+        return failure("recording", error)
+    return ok("recording", f"can be made: {path}")
 
 
 def _store(settings: Settings) -> Iterator[Finding]:
-    """Yields a failure if another program has the store's file, or it is no file.
+    """Yields a failure if there is no store, nor could this user make one.
 
-    Whether it could be written says `doctor`, as the user of the server.
+    How fast it could be written says `doctor`.
     """
     try:
         path = store_file(settings)
         if path is None:
             return
         check_platform()
-        if os.access(path, os.R_OK) and path.stat().st_size:
-            check_file(path)
+        finding = check_place(path)
+        if finding is not None:
+            yield finding
     except (SettingsError, StoreError) as error:
         yield unusable(error)
 

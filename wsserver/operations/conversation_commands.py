@@ -116,7 +116,7 @@ def _delete(
     )
 
     settings = load().settings
-    check_not_served(settings)
+    check_not_served(settings, ", or let one of its clients delete the conversation")
     with opened_archive(settings) as archive:
         keys = [archive.find(name).key for name in conversations]
     if not yes:

@@ -67,8 +67,12 @@ def frames(archive: "Archive", kept: "Kept") -> Iterator[bytes]:
         yield entry.frame(conversation)
 
 
-def check_not_served(settings: Settings) -> None:
+def check_not_served(settings: Settings, instead: str = "") -> None:
     """Returns if no server has the store open.
+
+    Args:
+        settings: Name the store.
+        instead: What else can be done, as the end of a sentence.
 
     Raises:
         StoreError: One has; the message says what to do.
@@ -80,8 +84,7 @@ def check_not_served(settings: Settings) -> None:
     if owner is not None:
         raise StoreError(
             f"{path} is in use by a server (process {owner or 'unknown'}): stop it"
-            " first, or let one of its clients delete the conversation (`delete` in"
-            " the protocol)"
+            f" first{instead}"
         )
 
 
@@ -131,6 +134,7 @@ def _opened_alone(settings: Settings) -> Generator[sqlite3.Connection]:
     """
     with opened_archive(settings):
         pass  # there is one, and it is ours
+    check_not_served(settings)
     from wsserver.stores.sqlite_file import SqliteFile, explained
     from wsserver.stores.sqlite_recovery import recover
 

@@ -42,6 +42,8 @@ _REMEDIES: dict[int, str] = {
     HTTPStatus.NOT_FOUND: "something else answers there: let the proxy pass all paths",
     HTTPStatus.SERVICE_UNAVAILABLE: "wait until it has started, or is no longer full",
 }
+# What OpenSSL makes of an answer that is none of TLS.
+_NO_TLS_THERE = {"WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE", "HTTP_REQUEST"}
 _OTHER_REMEDY = f"look into the proxy's log; {_PROXY_GUIDE}"
 
 
@@ -64,7 +66,7 @@ class PublicUrl(Struct, frozen=True, kw_only=True):
 
     @classmethod
     def parse(cls, text: str) -> "PublicUrl":
-        """Reads `https://HOST`, `wss://HOST/v1/chat`, or just `HOST`.
+        """Reads `https://HOST`, `wss://HOST/v1/chat`, `http://HOST`, or just `HOST`.
 
         Raises:
             ValueError: It is none of these.
@@ -86,6 +88,11 @@ class PublicUrl(Struct, frozen=True, kw_only=True):
     def origin(self) -> str:
         """What a browser sends as `Origin` for a page from there."""
         return f"http{'s' if self.secure else ''}://{self.authority.lower()}"
+
+    @property
+    def other_origin(self) -> str:
+        """The same with TLS if it has none, without if it has."""
+        return f"http{'' if self.secure else 's'}://{self.authority.lower()}"
 
     @property
     def chat(self) -> str:
@@ -147,8 +154,7 @@ async def _pages(url: PublicUrl, tell: Tell) -> bool:
         return False
     except (OSError, http.client.HTTPException) as error:
         says = f"can't reach {url.host}:{url.port}: {error or type(error).__name__}"
-        remedy = "is the proxy running, does the name lead to it, is the port open?"
-        tell(fail("page", says, remedy))
+        tell(fail("page", says, _remedy(error, url)))
         return False
     tell(_judge_page(alive, page))
     if metrics.status == HTTPStatus.OK and not url.is_here:
@@ -160,6 +166,17 @@ async def _pages(url: PublicUrl, tell: Tell) -> bool:
             )
         )
     return alive.status not in _UNREACHED
+
+
+def _remedy(error: Exception, url: PublicUrl) -> str:
+    """Says what to do where nothing answered a plain request."""
+    if isinstance(error, ssl.SSLError) and error.reason in _NO_TLS_THERE:
+        return (
+            f"it has no TLS there: write {url.other_origin}, or let the proxy have it"
+        )
+    if isinstance(error, http.client.HTTPException | ConnectionResetError):
+        return f"if it has TLS there, write {url.other_origin}"
+    return "is the proxy running, does the name lead to it, is the port open?"
 
 
 class _Answer(Struct, frozen=True, kw_only=True):

@@ -22,6 +22,7 @@ LEAST_FREE_BYTES = 1_000_000_000
 SLOW_COMMIT_SECONDS = 0.1
 
 _COMMITS = 20
+_ANOTHER = "set another with sqlite:PATH"
 
 
 def store(settings: Settings) -> Finding:
@@ -65,18 +66,18 @@ def check_file(path: Path) -> None:
 def unusable(error: Exception) -> Finding:
     """Makes the finding of a store that can't be had."""
     says = str(error).removeprefix("store: ")
-    return fail("store", *taken_apart(says, "set another with sqlite:PATH"))
+    return fail("store", *taken_apart(says, _ANOTHER))
 
 
-def _look(path: Path) -> Finding | None:
-    """Looks at what is there; None: nothing speaks against it so far.
+def check_place(path: Path) -> Finding | None:
+    """Returns a failure if this user could not write the store, or make it there.
 
     Raises:
-        StoreError: It is no store.
+        StoreError: It is no store, or there is no place for one.
     """
-    from wsserver.stores.sqlite_file import lock_owner
-
     folder = _nearest_folder(path)
+    if not folder.is_dir():
+        return fail("store", f"{path}: {folder} is no folder", _ANOTHER)
     if not os.access(folder, os.W_OK | os.X_OK):
         return fail(
             "store",
@@ -92,6 +93,26 @@ def _look(path: Path) -> Finding | None:
                 f"{path}: this user may not write it",
                 "run this as the server's user, or give that user the file",
             )
+    try:
+        with tempfile.TemporaryFile(dir=folder):
+            return None
+    except OSError as error:
+        says = f"{path}: nothing can be made in {folder}: {error.strerror}"
+        return fail("store", says, _ANOTHER)
+
+
+def _look(path: Path) -> Finding | None:
+    """Looks at what is there; None: nothing speaks against it so far.
+
+    Raises:
+        StoreError: It is no store, or there is no place for one.
+    """
+    from wsserver.stores.sqlite_file import lock_owner
+
+    finding = check_place(path)
+    if finding is not None:
+        return finding
+    folder = _nearest_folder(path)
     free = shutil.disk_usage(folder).free
     if free < LEAST_FREE_BYTES:
         return warn(

@@ -87,7 +87,8 @@ def _end(turn: TurnView) -> str:
     words = [turn.status or "not ended"]
     if turn.reason is not None:
         words.append(f"({turn.reason})")
-    if turn.timing is not None:
+    # Whoever ends a turn after a restart does not know how long it had run.
+    if turn.timing is not None and turn.reason != "server_restarted":
         words.append(f"in {turn.timing.total_ms / 1000:.1f} s")
     if turn.usage is not None:
         words.append(f"with {turn.usage.output_tokens} tokens")

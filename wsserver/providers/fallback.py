@@ -76,6 +76,7 @@ class Candidate(Struct, frozen=True, kw_only=True):
         name: What clients know the model by.
         provider: Calls it.
         model: The name it knows the model by.
+        address: Where it is, for the log; None for nowhere in particular.
         params: Request members that each request has.
         bounds: What the request may add or override.
         first_token_seconds: How long it has to give a first token, attempts and
@@ -86,6 +87,7 @@ class Candidate(Struct, frozen=True, kw_only=True):
     name: str
     provider: Upstream
     model: str
+    address: str | None = None
     params: Mapping[str, Any] = {}
     bounds: ParamBounds = UNBOUNDED
     first_token_seconds: float
@@ -170,6 +172,7 @@ class _Chain:
             log.warning(
                 "upstream_gave_no_answer",
                 upstream=candidate.name,
+                address=candidate.address,
                 code=failure.code,
                 said=failure.upstream_code,
             )

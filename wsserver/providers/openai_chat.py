@@ -80,12 +80,17 @@ class OpenAIChatSettings(Struct, frozen=True, kw_only=True):
 class OpenAIChat:
     """Answers model requests from one upstream; see `wsserver.turns.provider`.
 
+    Attributes:
+        address: Where that is, without path and user, as both may hold a key.
+
     Raises:
         ValueError: `base_url` is no HTTP URL.
     """
 
     def __init__(self, settings: OpenAIChatSettings) -> None:
         _check_url(settings.base_url)
+        url = urlsplit(settings.base_url)
+        self.address = f"{url.scheme}://{url.netloc.rpartition('@')[2]}"
         self._settings = settings
         self._key = keys(settings.api_key, settings.headers, settings.base_url)
         self._slots = anyio.Semaphore(settings.pool_size)

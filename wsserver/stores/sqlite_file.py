@@ -83,6 +83,7 @@ class SqliteFile:
             StoreError: It can't be created, or another server has it open.
         """
         self.path = path.expanduser().absolute()
+        self._is_store = False
         if sqlite3.sqlite_version_info < _OLDEST_SQLITE:
             wanted = ".".join(map(str, _OLDEST_SQLITE))
             raise StoreError(
@@ -100,8 +101,13 @@ class SqliteFile:
                 "locked, with `--store sqlite:PATH`"
             ) from error
 
+    @property
+    def _lock_path(self) -> Path:
+        return Path(f"{self.path}.lock")
+
     def _take_lock(self) -> int:
-        path = f"{self.path}.lock"
+        path = self._lock_path
+        self._made_lock = not path.exists()
         lock = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -109,6 +115,8 @@ class SqliteFile:
             owner = os.pread(lock, 20, 0).decode("ascii", "replace").strip()
             os.close(lock)
             if not isinstance(error, BlockingIOError):
+                if self._made_lock:
+                    path.unlink()
                 raise
             raise StoreError(
                 f"{self.path} is in use by another server (process {owner}): stop "
@@ -119,7 +127,9 @@ class SqliteFile:
         return lock
 
     def release(self) -> None:
-        """Lets others have the file."""
+        """Lets others have the file; leaves nothing beside one that is no store."""
+        if self._made_lock and not self._is_store:
+            self._lock_path.unlink(missing_ok=True)
         os.close(self._lock)
 
     def connect(self, durability: Durability) -> sqlite3.Connection:
@@ -146,6 +156,7 @@ class SqliteFile:
 
     def _prepare(self, connection: sqlite3.Connection, durability: Durability) -> None:
         self._check_version(connection)
+        self._is_store = True
         (mode,) = connection.execute("PRAGMA journal_mode = WAL").fetchone()
         if mode != "wal":
             raise StoreError(

@@ -192,7 +192,13 @@ class TurnRunner:
 
     def _refused(self, failure: Failure) -> None:
         clock = self._services.clock
-        log.info("upstream_refused", code=failure.code, said=failure.upstream_code)
+        log.info(
+            "upstream_refused",
+            model=self._target.model,
+            address=self._target.address,
+            code=failure.code,
+            said=failure.upstream_code,
+        )
         if self._machine.calling:
             self._perform(self._machine.refused(failure, self._now(), clock.jitter()))
             if self._machine.phase == "retry_wait":

@@ -29,6 +29,7 @@ class Target(Struct, frozen=True, kw_only=True):
         first_token_seconds: How long a first token is waited for; None for the
             limit of all turns.
         provider_name: What metrics call its provider.
+        address: Where its upstream is, for the log; None for nowhere in particular.
     """
 
     provider: Provider
@@ -39,6 +40,7 @@ class Target(Struct, frozen=True, kw_only=True):
     passes_params: bool = False
     first_token_seconds: float | None = None
     provider_name: str = "custom"
+    address: str | None = None
 
     def members(self, params: Mapping[str, Any]) -> dict[str, Any]:
         """Returns what a request has of its own `params` and a conversation's."""

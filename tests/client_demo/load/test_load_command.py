@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from client_demo.__main__ import app
+from client_demo.cli import app
 from client_demo.load.scenario_file import shipped
 
 runner = CliRunner()
@@ -43,10 +43,18 @@ def test_wrong_usage_is_exit_code_2(arguments: list[str]) -> None:
     assert runner.invoke(app, ["load", *arguments]).exit_code == 2
 
 
+@pytest.mark.parametrize("flag", ["--conversations=3", "--turns=9", "--prompt=x"])
+def test_what_a_scenario_says_itself_is_no_flag(flag: str) -> None:
+    ran = runner.invoke(app, ["load", "smoke", "--check", flag])
+    assert ran.exit_code == 2
+    assert ran.stderr.startswith(f"{flag.partition('=')[0]} has no use with smoke,")
+    assert runner.invoke(app, ["load", "--check", flag]).exit_code == 0
+
+
 def test_without_its_library_it_says_what_to_install() -> None:
     program = (
         "import sys; sys.modules['hdrh'] = None; sys.argv = ['x', 'load'];"
-        "from client_demo.__main__ import app; app()"
+        "from client_demo.cli import app; app()"
     )
     run = subprocess.run(  # noqa: S603
         [sys.executable, "-c", program], capture_output=True, text=True, check=False

@@ -11,8 +11,9 @@ import msgspec
 import pytest
 from anyio.streams.buffered import BufferedByteReceiveStream
 
+from client_demo.load import command
 from client_demo.load.command import Options, run
-from client_demo.load.connection import Site
+from client_demo.load.connection import NotConnectedError, Site
 from client_demo.load.fleet import CHILD
 from client_demo.load.recording import Origin
 from client_demo.load.report import Report
@@ -250,6 +251,33 @@ async def test_refusals_are_errors_and_end_the_script(
     assert code == 0
     assert report.overall.counted["errors"] == {"busy": 1}
     assert report.overall.figures["failed"] == 1
+
+
+async def test_what_is_refused_before_it_begins_is_told_and_no_violation(
+    server: ServerProcess, tmp_path: Path
+) -> None:
+    steps = plan({"steps": CHAT}, users=2)
+    code, report = await load(steps, server.url, tmp_path, model="demo/nope")
+    assert (code, report.verdict, report.violations) == (1, "unasked", [])
+    assert report.overall.counted["errors"] == {"bad_model": 2}
+    assert report.notes[0].startswith(
+        "2 bad_model, the first of them: No upstream knows the"
+    )
+
+
+async def test_without_credentials_it_says_where_to_give_them(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    async def refuse(site: Site) -> None:
+        raise NotConnectedError("unauthorized", "The credentials are missing.")
+
+    monkeypatch.setattr(command, "dial", refuse)
+    options = Options(site=Site(url="ws://h.invalid/v1/chat"))
+    assert await run(plan({"steps": CHAT}), options) == 1
+    assert capsys.readouterr().err == (
+        "no load: The credentials are missing. Give them with --token or in"
+        " WSSERVER_TOKEN.\n"
+    )
 
 
 async def test_many_processes_and_rounds_make_one_report(

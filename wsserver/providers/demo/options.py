@@ -81,4 +81,5 @@ def read_options(named: Mapping[str, str], params: Mapping[str, Any]) -> DemoOpt
     try:
         return convert({**named, **asked}, DemoOptions, strict=False)
     except ValidationError as error:
-        raise ValueError(f"demo options: {error}") from None
+        there_are = ", ".join(DemoOptions.__struct_fields__)
+        raise ValueError(f"demo options: {error}; there are {there_are}") from None

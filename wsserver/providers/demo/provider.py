@@ -44,12 +44,18 @@ class DemoProvider:
 
     def accepts(self, model: str) -> bool:
         """Says whether `model` is one of the models, options in the name included."""
+        return self.fault(model) is None
+
+    def fault(self, model: str) -> str | None:
+        """Says why `model` is none of the models; None where it is one."""
         try:
             _personality(model)
             read_options(split_name(model)[1], {})
-        except (ValueError, UpstreamError):
-            return False
-        return True
+        except ValueError as error:
+            return str(error)
+        except UpstreamError as error:
+            return error.failure.message
+        return None
 
     @asynccontextmanager
     async def stream(self, request: ModelRequest) -> AsyncGenerator[Batches]:
