@@ -1,5 +1,6 @@
 """The command line. What is slow to import is imported late."""
 
+import io
 import os
 import sys
 from typing import Annotated
@@ -8,6 +9,7 @@ import typer
 
 from wsserver import __version__
 from wsserver.flags import Load, with_flags
+from wsserver.log_stream import LogStream
 from wsserver.operations.commands import add_config_commands, doctor
 from wsserver.operations.conversation_commands import add_conversation_commands
 from wsserver.operations.replay_commands import replay_command
@@ -39,9 +41,11 @@ def main() -> None:
 
 
 def _failed(code: int, *faults: str) -> int:
-    """Prints a line for each fault; returns the exit code."""
+    """Prints a line for each fault, where that can be; returns the exit code."""
+    lines = LogStream(sys.stderr or sys.stdout or io.StringIO())
     for fault in faults:
-        print(one_line(fault), file=sys.stderr)  # noqa: T201
+        lines.write(f"{one_line(fault)}\n")
+        lines.flush()
     return code
 
 

@@ -1,5 +1,6 @@
-"""Where log lines go: a stream that holds nobody up, whoever reads it or does not."""
+"""Where lines go: a stream that holds nobody up, whoever reads it or does not."""
 
+import os
 import select
 from collections.abc import MutableMapping
 from contextlib import suppress
@@ -7,9 +8,6 @@ from typing import Any, TextIO
 
 PATIENCE_MS = 100
 """For a reader that has fallen behind. It is had once, until something is read."""
-
-# A pipe that takes anything takes so many bytes at once; UTF-8 has four a character.
-_PIECE = select.PIPE_BUF // 4
 
 
 class LogStream:
@@ -44,28 +42,37 @@ class LogStream:
         """Takes a line or a piece of one."""
         self._text += text
 
-    def flush(self) -> None:
-        """Writes what was taken, or loses it."""
+    def flush(self) -> bool:
+        """Writes what was taken, or loses it; returns whether all was written."""
         text, self._text = self._text, ""
         if self._cut:
             text = f"\n{text}"
-        try:
-            written = self._written(text)
-        except (OSError, ValueError):  # a stream that was closed: ValueError
-            written = 0
-        if written:
-            self._cut = written < len(text)
-        self._lost = 0 if written == len(text) else self._lost + 1
+        whole = self._print(text) if self._room is None else self._write(text)
+        self._lost = 0 if whole else self._lost + 1
+        return whole
 
-    def _written(self, text: str) -> int:
-        """Writes as much as is taken without waiting; returns how many characters."""
-        for start in range(0, len(text), _PIECE):
-            if not self._takes_more():
-                return start
-            self._stream.write(text[start : start + _PIECE])
+    def _print(self, text: str) -> bool:
+        try:
+            self._stream.write(text)
             self._stream.flush()
-        return len(text)
+        except (OSError, ValueError):  # a stream that was closed: ValueError
+            return False
+        return True
+
+    def _write(self, text: str) -> bool:
+        """Writes as much as is taken without waiting."""
+        # Past the stream's buffer: it would keep what the system did not take, and
+        # not say how much that was.
+        left = text.encode(self._stream.encoding, "backslashreplace")
+        with suppress(OSError, ValueError):
+            file = self._stream.fileno()
+            while left and self._takes_more():
+                # A pipe that takes anything takes so many bytes at once.
+                written = os.write(file, left[: select.PIPE_BUF])
+                self._cut = left[written - 1 : written] != b"\n"
+                left = left[written:]
+        return not left
 
     def _takes_more(self) -> bool:
-        patience_ms = 0 if self._lost else PATIENCE_MS
-        return self._room is None or bool(self._room.poll(patience_ms))
+        assert self._room is not None, "only a file can be full"
+        return bool(self._room.poll(0 if self._lost else PATIENCE_MS))

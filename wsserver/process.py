@@ -16,6 +16,7 @@ import structlog
 from wsserver import __version__
 from wsserver.background import kept
 from wsserver.last_resort import LastResort
+from wsserver.log_stream import LogStream
 from wsserver.logging import configure
 from wsserver.open_files import allow_most, fitted
 from wsserver.server import NO_PARTS, Parts, Server, serving
@@ -94,7 +95,8 @@ async def _serve_until_told(
     drain_seconds = settings.drain_seconds + DRAIN_MORE_SECONDS + CLOSE_SECONDS
 
     def limit(again: bool) -> None:
-        seconds = AT_ONCE_SECONDS if again else drain_seconds
+        drains = serves.is_set() and not again
+        seconds = drain_seconds if drains else AT_ONCE_SECONDS
         last_resort.end_within(seconds, EXIT_STOPPED_BY_FORCE)
 
     def tell(number: signal.Signals) -> None:
@@ -203,8 +205,14 @@ def _announce(server: Server) -> None:
     log.info("listening", version=__version__, page=server.page)
     if server.inspector is not None:
         log.warning("inspecting", page=server.inspector)
-    sys.stdout.write(f"listening on {server.url}\n")
-    sys.stdout.flush()
+    lines = LogStream(sys.stdout)
+    lines.write(f"listening on {server.url}\n")
+    if not lines.flush():
+        log.warning(
+            "not_announced",
+            url=server.url,
+            about="standard output takes nothing: its disk is full, or nobody reads it",
+        )
 
 
 def _first(group: ExceptionGroup[SettingsError]) -> SettingsError:

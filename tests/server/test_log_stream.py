@@ -1,8 +1,11 @@
 """A log that nobody reads holds nothing up."""
 
+import io
 import os
+import resource
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from threading import Thread
 from time import monotonic
 
@@ -11,6 +14,7 @@ import pytest
 import structlog
 
 from wsserver import log_stream
+from wsserver.log_stream import LogStream
 from wsserver.logging import configure
 
 MOST_IN_A_PIPE = 1_100_000  # what a system gives one at the most unless it is told to
@@ -92,3 +96,61 @@ def test_a_reader_that_is_behind_for_a_moment_loses_nothing(
         thread.join(10)
     said = [orjson.loads(line)["number"] for line in data.splitlines()]
     assert said == list(range(500))
+
+
+@contextmanager
+def full_at(size: int) -> Iterator[None]:
+    """Lets no file grow beyond it, as on a disk that is full."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+@pytest.mark.parametrize("room", range(6))
+@pytest.mark.parametrize("lost", [1, 30])
+def test_the_first_line_after_a_full_disk_is_a_line(
+    room: int, lost: int, tmp_path: Path
+) -> None:
+    file = tmp_path / "log"
+    with file.open("a") as stream:
+        lines = LogStream(stream)
+
+        def say(text: str) -> bool:
+            lines.write(f"{text}\n")
+            return lines.flush()
+
+        assert say("first")
+        with full_at(len("first\n") + room):
+            whole = [say("12345") for _ in range(lost)]
+        assert lines.tell_lost(None, "", {}).get("lines_lost") == whole.count(False)
+        assert say("again")
+        assert lines.tell_lost(None, "", {}) == {}
+        assert say("and again")
+    first, *torn, again, and_again = file.read_text().splitlines()
+    assert (first, again, and_again) == ("first", "again", "and again")
+    assert torn == ["12345"[:room]] * (room > 0)
+
+
+def test_a_stream_without_a_file_and_one_that_is_closed() -> None:
+    stream = io.StringIO()
+    lines = LogStream(stream)
+    lines.write("é\n")
+    assert lines.flush()
+    assert stream.getvalue() == "é\n"
+    stream.close()
+    lines.write("lost\n")
+    assert not lines.flush()
+
+
+def test_what_a_stream_has_no_letters_for_is_written_all_the_same(
+    tmp_path: Path,
+) -> None:
+    file = tmp_path / "log"
+    with file.open("w", encoding="ascii") as stream:
+        lines = LogStream(stream)
+        lines.write("é\n")
+        assert lines.flush()
+    assert file.read_text() == "\\xe9\n"
