@@ -21,6 +21,7 @@ from wsserver.open_files import spare
 from wsserver.reload import Reload, Renewable
 from wsserver.settings import Settings
 from wsserver.settings_error import SettingsError
+from wsserver.small_files import read_small
 from wsserver.transports.addresses import read_networks
 from wsserver.transports.certificate import (
     Certificate,
@@ -213,7 +214,7 @@ def metrics_access(settings: Settings, reload: Reload) -> MetricsAccess:
 
 def _read_token(path: Path) -> str:
     try:
-        token = path.read_text("utf-8").strip()
+        token = read_small(path).decode().strip()
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
         raise SettingsError(

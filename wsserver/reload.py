@@ -46,6 +46,7 @@ class Reload:
     def __init__(self) -> None:
         """Begins with none."""
         self._files: list[Renewable[Any]] = []
+        self._reading: set[str] = set()  # settings
 
     def add(self, file: Renewable[Any]) -> None:
         """Reads a file again, too, from now on."""
@@ -59,26 +60,41 @@ class Reload:
         """
         async with anyio.create_task_group() as tasks:
             for file in self._files:
-                tasks.start_soon(_renew, file, taken)
+                if file.setting in self._reading:
+                    _refused(
+                        f"{file.setting}: {file.file} is not read again while the"
+                        " reading that began before hangs; is the disk there?"
+                    )
+                else:
+                    tasks.start_soon(self._renew, file, taken)
 
+    async def _renew(self, file: Renewable[Any], taken: Callable[[], None]) -> None:
+        try:
+            with anyio.fail_after(READ_SECONDS):
+                content = await anyio.to_thread.run_sync(
+                    self._read, file, abandon_on_cancel=True
+                )
+            told = file.take(content) or {}
+            log.info("reloaded", setting=file.setting, file=file.file, **told)
+            taken()
+        except SettingsError as error:
+            _refused(str(error))
+        except TimeoutError:
+            _refused(
+                f"{file.setting}: {file.file} can't be read within {READ_SECONDS:g} s;"
+                " is the disk there?"
+            )
+        except Exception:
+            # The boundary of a file: the others are read, and the server serves on.
+            log.exception("reload_defective", setting=file.setting)
 
-async def _renew(file: Renewable[Any], taken: Callable[[], None]) -> None:
-    try:
-        with anyio.fail_after(READ_SECONDS):
-            content = await anyio.to_thread.run_sync(file.read, abandon_on_cancel=True)
-        told = file.take(content) or {}
-        log.info("reloaded", setting=file.setting, file=file.file, **told)
-        taken()
-    except SettingsError as error:
-        _refused(str(error))
-    except TimeoutError:
-        _refused(
-            f"{file.setting}: {file.file} can't be read within {READ_SECONDS:g} s;"
-            " is the disk there?"
-        )
-    except Exception:
-        # The boundary of a file: the others are read, and the server serves on.
-        log.exception("reload_defective", setting=file.setting)
+    def _read(self, file: Renewable[T]) -> T:
+        """Is run in a thread, which nothing stops while it hangs."""
+        self._reading.add(file.setting)
+        try:
+            return file.read()
+        finally:
+            self._reading.discard(file.setting)
 
 
 def _refused(about: str) -> None:

@@ -23,6 +23,7 @@ from wsserver.engine.secrets import HIDDEN, without_userinfo
 from wsserver.settings import SECRETS, TABLES, Settings
 from wsserver.settings_checks import check_together, warnings_together
 from wsserver.settings_error import SettingsError
+from wsserver.small_files import read_small
 
 PREFIX = "WSSERVER_"
 CONFIG_VARIABLE = "WSSERVER_CONFIG"
@@ -106,7 +107,7 @@ def load(
 def _from_file(path: Path, faults: list[SettingsError]) -> dict[str, _Found]:
     try:
         # Some editors begin UTF-8 with a byte order mark, which TOML has not.
-        table = tomllib.loads(path.read_text("utf-8-sig"))
+        table = tomllib.loads(read_small(path).decode("utf-8-sig"))
     except OSError as error:
         raise SettingsError(
             f"config: {path}: {error.strerror}; name a file that can be read with"

@@ -76,6 +76,17 @@ sys.exit(process.run(load(flags=flags, environ={})))
 """
 
 
+STARTING = """
+import sys
+from wsserver import process
+from wsserver.sources import load
+process.AT_ONCE_SECONDS = 0.2
+flags = {"port": "0", "store": "memory", "drain_seconds": "60", "log_format": "json"}
+flags |= {"auth_keys_file": sys.argv[1]}
+sys.exit(process.run(load(flags=flags, environ={})))
+"""
+
+
 class Served:
     """A server in a process of its own."""
 
@@ -239,21 +250,41 @@ def test_a_thread_that_hangs_changes_no_exit_code(start: Any, tmp_path: Path) ->
     server = start(f"--auth-keys-file={keys}")
     keys.unlink()
     os.mkfifo(keys)
-    server.tell(SIGHUP)
-    writer = once_read(keys)  # its thread reads for as long as that is open
-    server.tell(SIGTERM)
-    code, took = server.wait()
-    os.close(writer)
+    with keys.open("r+b", buffering=0):  # its thread reads for as long as that is open
+        server.tell(SIGHUP)
+        until_opened(keys, server.process.pid)
+        server.tell(SIGTERM)
+        code, took = server.wait()
     assert (code, took < 4) == (0, True)
     assert "stopped_by_force" in server.log.splitlines()[-1]
 
 
-def once_read(pipe: Path) -> int:
-    """Opens a pipe for writing as soon as somebody reads it."""
+def until_opened(file: Path, process: int) -> None:
+    """Waits until a process has a file open."""
     deadline = monotonic() + 10
-    while True:
+    while not any(
+        each.is_symlink() and each.resolve() == file
+        for each in Path(f"/proc/{process}/fd").iterdir()
+    ):
+        assert monotonic() < deadline, f"{file} is not opened"
+        os.sched_yield()
+
+
+def test_a_start_that_hangs_has_nothing_to_drain(tmp_path: Path) -> None:
+    pipe = tmp_path / "keys"
+    os.mkfifo(pipe)
+    with (
+        pipe.open("r+b", buffering=0),  # somebody who writes nothing
+        subprocess.Popen(  # noqa: S603 - our own code
+            [sys.executable, "-c", STARTING, str(pipe)],
+            stderr=subprocess.PIPE,
+        ) as process,
+    ):
         try:
-            return os.open(pipe, os.O_WRONLY | os.O_NONBLOCK)
-        except OSError:
-            assert monotonic() < deadline, "nobody reads"
-            os.sched_yield()
+            until_opened(pipe, process.pid)
+            process.send_signal(SIGTERM)
+            _, log = process.communicate(timeout=10)
+        finally:
+            process.kill()
+    assert process.returncode == 3
+    assert orjson.loads(log.splitlines()[-1])["event"] == "stopped_by_force"

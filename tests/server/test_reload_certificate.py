@@ -1,5 +1,6 @@
 """A certificate that others renew, taken up by a server that goes on, on SIGHUP."""
 
+import os
 import shutil
 import subprocess
 from collections.abc import Callable, Iterator
@@ -86,11 +87,23 @@ def a_key_with_a_passphrase(pair: Pair) -> None:
     )
 
 
+def a_pipe(pair: Pair) -> None:
+    pair.key.unlink()
+    os.mkfifo(pair.key)
+
+
+def without_end(pair: Pair) -> None:
+    pair.certificate.unlink()
+    pair.certificate.symlink_to("/dev/zero")
+
+
 CERTIFICATE_HARMED: tuple[tuple[Callable[[Pair], None], str], ...] = (
     (a_key_of_another, "{key} is not the key of {certificate}"),
     (half_a_certificate, "{certificate} and {key} are no certificate and key"),
     (a_key_with_a_passphrase, "{certificate} and {key} are no certificate and key"),
+    (a_pipe, "{key} is a pipe; name a file"),
     (lambda pair: pair.key.unlink(), "{key}: No such file or directory"),
+    (without_end, "{certificate}: longer than 16777216 bytes"),
     (lambda pair: a_folder(pair.certificate), "{certificate}: Is a directory"),
 )
 

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from wsserver.auth.principal import Principal, UnauthorizedError, Verb, check
+from wsserver.small_files import read_small
 
 SHORTEST_GOOD_KEY = 16
 """Shorter ones are taken, but the operator hears of it."""
@@ -97,7 +98,7 @@ class KeyAuthority:
         """
         try:
             mode = path.stat().st_mode
-            text = path.read_text("utf-8-sig")  # editors on Windows begin so
+            text = read_small(path).decode("utf-8-sig")  # editors on Windows begin so
         except OSError as error:
             raise KeysError(
                 f"{path}: {error.strerror}; name a file that can be read"

@@ -13,6 +13,8 @@ import jwt
 import msgspec
 from jwt.algorithms import AllowedPublicKeys
 
+from wsserver.small_files import read_small
+
 Key = jwt.PyJWK | AllowedPublicKeys | bytes
 """What `jwt.decode` takes."""
 
@@ -79,7 +81,7 @@ class KeyFile:
         """
         try:
             mode = path.stat().st_mode
-            content = path.read_bytes()
+            content = read_small(path)
         except OSError as error:
             raise KeyFileError(
                 f"{path}: {error.strerror}; name a file that can be read"

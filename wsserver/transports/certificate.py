@@ -8,6 +8,8 @@ pair makes a context of its own, which was checked before it takes its place.
 import ssl
 from pathlib import Path
 
+from wsserver.small_files import read_small
+
 
 class CertificateError(Exception):
     """A certificate can't be used; says which file, and why."""
@@ -50,8 +52,12 @@ def read_certificate(certificate: str, key: str) -> ssl.SSLContext:
             key that belong together.
     """
     for file in (certificate, key):
+        if Path(file).is_fifo():
+            raise CertificateError(
+                f"{file} is a pipe; name a file, which can be read more than once"
+            )
         try:
-            Path(file).read_bytes()
+            read_small(Path(file))
         except OSError as error:
             raise CertificateError(
                 f"{file}: {error.strerror}; name a file that this user can read"
