@@ -47,6 +47,10 @@ class Families:
             "Turns ended, by the status and reason of their `done`.",
             "model", "status", "reason",
         )  # fmt: skip
+        self.turn_failures = self._counter(
+            "turn_failures", "Turns that failed, by the code of their `error`.",
+            "model", "code",
+        )  # fmt: skip
         self.turns_running = self._gauge("turns_running", "Turns that run.")
         self.conversations = self._gauge(
             "conversations_loaded", "Conversations in memory."

@@ -10,7 +10,7 @@ from functools import lru_cache
 import prometheus_client
 from prometheus_client import Counter, Histogram
 
-from protocol.codes import NO_CLOSE_FRAME, CloseCode
+from protocol.codes import ERRORS, NO_CLOSE_FRAME, CloseCode
 from protocol.events import DoneEvent, UsageEvent
 from wsserver import __version__
 from wsserver.engine.breaker import Breaker
@@ -83,18 +83,36 @@ class Metrics:
         """Counts a turn."""
         self._count(self._of.turns_started, self._label(model))
 
-    def turn_done(
-        self, model: str, answering: str, done: DoneEvent, usage: UsageEvent
+    def turn_ended(self, model: str, done: DoneEvent, code: str | None) -> None:
+        """Counts how a turn ended.
+
+        Args:
+            model: The model that was asked for.
+            done: The turn's last event.
+            code: Of the turn's error; None where it did not fail.
+        """
+        label = self._label(model)
+        self._count(self._of.turns, label, done.status, done.reason or "")
+        if code is not None:
+            self._count(self._of.turn_failures, label, _known(code))
+
+    def turn_took(
+        self,
+        model: str,
+        answering: str,
+        done: DoneEvent,
+        usage: UsageEvent,
+        code: str | None,
     ) -> None:
-        """Counts how a turn ended and what it took.
+        """Counts what a turn took that has ended.
 
         Args:
             model: The model that was asked for.
             answering: The one that answered last, with a fallback maybe another.
             done: The turn's last event.
             usage: What it cost.
+            code: Of the turn's error; None where it did not fail.
         """
-        self.turn_ended(model, done)
         of, timing, label = self._of, done.timing, self._label(model)
         self._observe(of.turn, timing.total_ms / 1000, label, done.status)
         if timing.tpot_ms is not None:
@@ -105,17 +123,13 @@ class Metrics:
             self._count(of.lumps, label)
         provider = self._provider_of(answering) or OTHER
         gen_ai = ("chat", provider, label, self._label(answering))
-        error = "" if done.status == "completed" else done.reason or done.status
+        error = done.reason or ("" if code is None else _known(code))
         seconds = timing.total_ms - timing.queue_ms - (timing.tool_ms or 0.0)
         self._observe(of.duration, max(0.0, seconds) / 1000, *gen_ai, error)
         self._observe(of.tokens, usage.input_tokens, *gen_ai, "input")
         self._observe(of.tokens, usage.output_tokens, *gen_ai, "output")
         if timing.upstream_ttft_ms is not None:
             self._observe(of.first_chunk, timing.upstream_ttft_ms / 1000, *gen_ai)
-
-    def turn_ended(self, model: str, done: DoneEvent) -> None:
-        """Counts how a turn ended that asked no model, or not in this process."""
-        self._count(self._of.turns, self._label(model), done.status, done.reason or "")
 
     def first_token(self, model: str, seconds: float) -> None:
         """Counts a time to first token."""
@@ -131,11 +145,12 @@ class Metrics:
 
     def upstream_retry(self, model: str, code: str) -> None:
         """Counts another attempt."""
-        self._count(self._of.retries, self._label(model), code)
+        self._count(self._of.retries, self._label(model), _known(code))
 
     def fallback(self, model: str, to: str, code: str) -> None:
         """Counts that `to` is asked because of what was asked before it."""
-        self._count(self._of.fallbacks, self._label(model), self._label(to), code)
+        labels = (self._label(model), self._label(to), _known(code))
+        self._count(self._of.fallbacks, *labels)
 
     def conversations(self, loaded: int, running: int) -> None:
         """Sets how many conversations are in memory and how many turns run."""
@@ -206,6 +221,11 @@ class Metrics:
         child = self._child(family, labels)
         assert isinstance(child, Histogram), "a family's children are of its kind"
         child.observe(value)
+
+
+def _known(code: str) -> str:
+    """Returns the code of an error; a provider of somebody's own may make one up."""
+    return code if code in ERRORS else OTHER
 
 
 def _child(family: Counter | Histogram, labels: tuple[str, ...]) -> Counter | Histogram:

@@ -74,7 +74,8 @@ def test_a_turn_is_counted_by_the_conventions_names() -> None:
     metrics.name_models([], {"spare": "openai", "m": "local"}.get)
     metrics.turn_started("m")
     metrics.first_token("m", 0.5)
-    metrics.turn_done("m", "spare", done(), USAGE)
+    metrics.turn_ended("m", done(), None)
+    metrics.turn_took("m", "spare", done(), USAGE, None)
     gen_ai = {
         "gen_ai_operation_name": "chat",
         "gen_ai_provider_name": "openai",
@@ -102,7 +103,7 @@ def test_a_turn_is_counted_by_the_conventions_names() -> None:
 
 def test_a_turn_without_a_model_call_is_counted_and_says_no_times() -> None:
     metrics = Metrics()
-    metrics.turn_ended("m", done(status="incomplete", reason="server_restarted"))
+    metrics.turn_ended("m", done(status="incomplete", reason="server_restarted"), None)
     labels = {"model": "m", "status": "incomplete", "reason": "server_restarted"}
     assert value(metrics, "wsserver_turns_total", **labels) == 1
     for name in ("wsserver_turn_seconds_count", "gen_ai_client_token_usage_count"):
@@ -125,7 +126,8 @@ def test_a_turn_that_failed_says_by_what_and_without_tokens_no_times() -> None:
     metrics = Metrics()
     timing = Timing(queue_ms=5, total_ms=3)
     ended = done(status="incomplete", reason="upstream_stalled", timing=timing)
-    metrics.turn_done("demo/stalling", "demo/stalling", ended, USAGE)
+    metrics.turn_ended("demo/stalling", ended, None)
+    metrics.turn_took("demo/stalling", "demo/stalling", ended, USAGE, None)
     duration = "gen_ai_client_operation_duration_seconds_sum"
     assert value(metrics, duration, error_type="upstream_stalled") == 0
     assert value(metrics, duration, gen_ai_provider_name=OTHER) == 0
@@ -138,9 +140,28 @@ def test_a_turn_that_failed_says_by_what_and_without_tokens_no_times() -> None:
         assert value(metrics, f"wsserver_{name}_count") is None
 
 
+def test_a_failure_is_counted_by_its_code_and_made_up_ones_are_one() -> None:
+    metrics = Metrics()
+    failed = done(status="failed")
+    for code in ("schema_mismatch", *map(str, range(100))):
+        metrics.turn_ended("m", failed, code)
+        metrics.turn_took("m", "m", failed, USAGE, code)
+        metrics.upstream_retry("m", code)
+        metrics.fallback("m", "spare", code)
+    duration = "gen_ai_client_operation_duration_seconds_count"
+    for label, expected in (("schema_mismatch", 1), (OTHER, 100)):
+        for name in ("turn_failures", "upstream_retries", "upstream_fallbacks"):
+            full = f"wsserver_{name}_total"
+            assert value(metrics, full, model="m", code=label) == expected
+        assert value(metrics, duration, error_type=label) == expected
+    assert value(metrics, "wsserver_turns_total", status="failed", reason="") == 101
+    metrics.turn_ended("well", done(), None)
+    assert value(metrics, "wsserver_turn_failures_total", model="well") is None
+
+
 def test_the_buckets_are_the_conventions() -> None:
     metrics = Metrics()
-    metrics.turn_done("m", "m", done(), USAGE)
+    metrics.turn_took("m", "m", done(), USAGE, None)
     metrics.first_token("m", 0.5)
     doubled = [0.01 * 2**n for n in range(14)]
     for name in (
@@ -157,7 +178,7 @@ def test_the_buckets_are_the_conventions() -> None:
 def test_an_answer_in_one_lump_is_counted() -> None:
     metrics = Metrics()
     timing = Timing(queue_ms=1, upstream_ttft_ms=900, ttft_ms=901, total_ms=902)
-    metrics.turn_done("m", "m", done(timing=timing), USAGE)
+    metrics.turn_took("m", "m", done(timing=timing), USAGE, None)
     assert value(metrics, "wsserver_turns_in_one_lump_total", model="m") == 1
 
 

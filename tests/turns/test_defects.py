@@ -116,7 +116,7 @@ def once(method: Callable[..., object]) -> Callable[..., object]:
 
 
 def where_it_counts_the_turn(talk: Talk, patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(talk.rig.services.metrics, "turn_done", broken, raising=False)
+    patch.setattr(talk.rig.services.metrics, "turn_took", broken, raising=False)
 
 
 def where_it_proves_the_text(talk: Talk, patch: pytest.MonkeyPatch) -> None:

@@ -72,7 +72,7 @@ async def test_the_line_of_a_turn_that_did_not_begin_has_no_ids_of_another(
         starts = [event for event in await talk.log() if isinstance(event, StartEvent)]
         [line] = [line for line in lines if line["event"] == "turn_not_started"]
         assert (line["turn"], line["connection"]) == (starts[1].turn, "c2")
-        assert line["request"] is None
+        assert line["request"] == starts[1].request_id
 
 
 class ElsewhereProvider:

@@ -82,8 +82,8 @@ async def test_a_turn_that_was_cut_off_ends_as_server_restarted(
         r.services.metrics = metrics
         assert await r.directory.recover() == 1
         assert await r.directory.recover() == 0
-        [[model, counted]] = metrics.of("turn_ended")
-        assert (model, counted.reason) == ("test", "server_restarted")
+        [[model, counted, code]] = metrics.of("turn_ended")
+        assert (model, counted.reason, code) == ("test", "server_restarted", None)
         assert metrics.of("turn_started") == []
         talk = await opened(r)
         log = await talk.log()

@@ -22,10 +22,10 @@ async def test_a_turn_is_counted_once_with_all_it_took() -> None:
         talk.result(f"call_{turn}.0")
         done = await talk.done()
         assert metrics.of("turn_started") == [["test"]]
-        [[model, answering, counted, usage]] = metrics.of("turn_done")
-        assert (model, answering) == ("test", "test")
-        assert counted.status == "completed"
-        assert counted.timing == done.timing
+        [[model, counted, code]] = metrics.of("turn_ended")
+        assert (model, counted, code) == ("test", done, None)
+        [[model, answering, counted, usage, code]] = metrics.of("turn_took")
+        assert (model, answering, counted, code) == ("test", "test", done, None)
         assert usage.model_calls == 4
         [[model, seconds]] = metrics.of("first_token")
         assert model == "test"
@@ -61,6 +61,6 @@ async def test_a_turn_that_never_reaches_a_model_is_counted_from_end_to_end() ->
         talk.interrupt()
         await settled()
         assert metrics.of("turn_started") == [["test"]] * 2
-        assert len(metrics.of("turn_done")) == 1
-        [[model, done]] = metrics.of("turn_ended")
-        assert (model, done.status, done.reason) == ("test", "interrupted", "by_client")
+        assert len(metrics.of("turn_took")) == 1
+        ended = [(done.status, done.reason) for _, done, _ in metrics.of("turn_ended")]
+        assert ended == [("interrupted", "by_client")] * 2

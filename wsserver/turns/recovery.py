@@ -20,6 +20,7 @@ from wsserver.log.conversation_log import ConversationLog
 from wsserver.log.entry import TEXT_KINDS, Entry
 from wsserver.turns.kept_text import cut_through, proof
 from wsserver.turns.services import Services
+from wsserver.turns.turn_report import TurnReport
 
 _start = msgspec.json.Decoder(StartEvent).decode
 _result = msgspec.json.Decoder(ToolResultEvent).decode
@@ -34,12 +35,13 @@ class _Left:
         output_tokens: An estimate.
         kinds: What there is of it.
         model: The model that was asked for.
+        request: Its request id.
     """
 
     def __init__(self, entries: Iterable[Entry]) -> None:
         self.open_calls: list[str] = []
         self.output_tokens = 0
-        self.model = ""
+        self.model = self.request = ""
         self.kinds: set[str] = set()
         self._batches = 0
         tokens = size = 0
@@ -60,7 +62,8 @@ class _Left:
     def _take(self, entry: Entry) -> None:
         match entry.kind:
             case "start":
-                self.model = _start(entry.body).model
+                start = _start(entry.body)
+                self.model, self.request = start.model, start.request_id
             case "tool_call":
                 call = _call(entry.body)
                 self.open_calls.append(call.call)
@@ -93,6 +96,7 @@ def end_by_log(
     services: Services,
     how: Ending,
     note: str = "The call was cancelled before it gave a result.",
+    report: TurnReport | None = None,
 ) -> None:
     """Appends what the running turn lacks of its end, and ends it in the state.
 
@@ -105,11 +109,19 @@ def end_by_log(
         services: What conversations share.
         how: What its `done` says, unless it is there.
         note: The output of the calls that have none.
+        report: Tells operators of it; None where the turn began in another process.
     """
     turn = state.running
     entries = [entry for entry in log.tail(turn) if entry.turn == turn]
     left = _Left(entries)
     if "done" not in left.kinds:
+        report = report or TurnReport(
+            services.metrics,
+            key=log.key,
+            turn=turn,
+            request=left.request,
+            model=left.model,
+        )
         for call in left.open_calls:
             log.append(
                 ToolResultEvent,
@@ -130,7 +142,8 @@ def end_by_log(
             )
         failure = how.failure
         if failure is not None and "error" not in left.kinds:
-            log.append(TurnErrorEvent, turn=turn, **error_members(failure))
+            error = log.append(TurnErrorEvent, turn=turn, **error_members(failure))
+            report.failed(error)
         now = services.clock.now()
         through = cut_through(entries, turn)
         kept = proof(entries, turn, log.head if through is None else through)
@@ -142,6 +155,6 @@ def end_by_log(
             text=kept,
             timing=Stopwatch(accepted_at=now, started_at=now).timing(now, 0),
         )
-        services.metrics.turn_ended(left.model, done)
+        report.ended(done)
     state.running = state.asked_tokens = 0
     log.compact_soon()

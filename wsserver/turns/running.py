@@ -18,6 +18,7 @@ from protocol.events import (
     StartEvent,
     TakeoverEvent,
     ToolResultEvent,
+    TurnErrorEvent,
     UsageEvent,
 )
 from wsserver.engine.actions import (
@@ -58,19 +59,19 @@ class RunningTurn:
         message: The waiting message that it answers.
         config: The settings it began with, which it keeps; the server's tools in full.
         keep_through: Up to which number text stays, once it was cut.
+        report: Tells operators of it.
     """
 
     __slots__ = (
-        "_ended", "_first_token_counted", "_log", "_lost", "_machine", "_report", "_request_id",
-        "_runner", "_sends", "_services", "_state", "_target", "_tools", "_viewers", "config",
-        "keep_through", "message", "turn",
+        "_ended", "_first_token_counted", "_log", "_lost", "_machine", "_runner", "_sends", "_services", "_state", "_target", "_tools", "_viewers", "config",
+        "keep_through", "message", "report", "turn",
     )  # fmt: skip
 
     def __init__(
         self,
         message: Waiting,
         *,
-        model: str,
+        report: TurnReport,
         target: Target,
         connection: str | None,
         conversation: ConversationLog,
@@ -84,8 +85,8 @@ class RunningTurn:
 
         Args:
             message: See the attributes.
-            model: The model's name, as the client knows it.
-            target: Where that name leads.
+            report: See the attributes.
+            target: Where its model's name leads.
             connection: The connection that sent the message, if it is known.
             conversation: The log.
             state: The conversation's snapshot.
@@ -97,7 +98,7 @@ class RunningTurn:
         """
         clock = services.clock
         now, wall = clock.now(), clock.wall()
-        request_id = f"req_{clock.token()}"
+        self.report = report
         self.turn = conversation.head + 1
         self.message = message
         self._sends = {(message.by, message.id)}
@@ -108,7 +109,6 @@ class RunningTurn:
         self._viewers = viewers
         self._services = services
         self._target = target
-        self._request_id = request_id
         self._ended = ended
         self._lost = lost
         self._first_token_counted = False
@@ -121,12 +121,6 @@ class RunningTurn:
             now=now,
         )
         self._runner = TurnRunner(self._machine, target, self, services)
-        ids = {
-            "key": conversation.key,
-            "turn": self.turn,
-            "request": request_id,
-            "connection": connection,
-        }
         self._tools = ToolRequests(
             self._machine.tools,
             ServedCalls(
@@ -135,7 +129,7 @@ class RunningTurn:
                 principal=message.by,
                 conversation=conversation,
                 services=services,
-                ids=ids,
+                ids=report.ids,
                 settle=self._settle,
             ),
             conversation=conversation.conversation,
@@ -144,17 +138,16 @@ class RunningTurn:
             viewers=viewers,
             clock=clock,
         )
-        self._report = TurnReport(services.metrics, model, ids)
         # From here on it has to end; what can fail came before.
         conversation.append(
             StartEvent,
             turn=self.turn,
             message=message.seq,
-            model=model,
-            request_id=request_id,
+            model=report.model,
+            request_id=report.request,
             at=timestamp(wall),
         )
-        self._report.started()
+        report.started()
 
     def answers(self, by: str, send: str) -> bool:
         """Whether it answers that send, as its message or as one that joined."""
@@ -172,7 +165,7 @@ class RunningTurn:
 
     async def run(self) -> None:
         """Runs the turn to its end."""
-        structlog.contextvars.bind_contextvars(**self._report.ids)  # of its task alone
+        structlog.contextvars.bind_contextvars(**self.report.ids)  # of its task alone
         if not self._viewers:
             self._runner.act(self._detached)
         try:
@@ -316,23 +309,25 @@ class RunningTurn:
         if joined:
             self._sends |= {(waiting.by, waiting.id) for waiting in joined}
         fold.waiting = {waiting.seq for waiting in state.queue}
-        request = model_request(self.config, self._target, fold, self._request_id)
+        request = model_request(self.config, self._target, fold, self.report.request)
         size = len(orjson.dumps(request.messages))
         state.asked_tokens += size // BYTES_PER_TOKEN
         self._log.touch()  # a crash will not tell what the call has cost
         return request, size
 
     def _append(self, action: Append) -> None:
-        if action.event is TakeoverEvent and not self._report.taken_over(
+        if action.event is TakeoverEvent and not self.report.taken_over(
             action.members["model"]
         ):
             return
         event = self._log.append(action.event, turn=self.turn, **action.members)
         match event:
             case UsageEvent():
-                self._report.used(event)
+                self.report.used(event)
             case ToolResultEvent():
-                self._report.tool_done(event, self._tools.settled(event.call))
+                self.report.tool_done(event, self._tools.settled(event.call))
+            case TurnErrorEvent():
+                self.report.failed(event)
             case CutEvent():
                 self.keep_through = event.keep_through
             case _:
@@ -342,18 +337,19 @@ class RunningTurn:
         through = self._log.head if self.keep_through is None else self.keep_through
         kept = proof(self._log.tail(self.turn), self.turn, through)
         done = self._log.append(DoneEvent, turn=self.turn, text=kept, **members)
+        self.report.ended(done)
         if not self._first_token_counted:  # a call's name can be all that came
             self._first_token_came()
         if done.timing.stop_ms is not None:
             self._log.hurry()
-        self._report.done(done, self._machine.stopped_in)
+        self.report.took(done, self._machine.stopped_in)
 
     def _first_token_came(self) -> None:
         self._first_token_counted = True
         self._log.hurry()
         seconds = self._machine.first_token_seconds
         if seconds is not None:
-            self._report.first_token(seconds)
+            self.report.first_token(seconds)
 
     def _show_waiting(self, action: ShowWaiting) -> None:
         frame = WaitingFrame(

@@ -12,6 +12,7 @@ from wsserver.log.store import space_of
 from wsserver.turns.recovery import end_by_log
 from wsserver.turns.running import RunningTurn
 from wsserver.turns.services import Services, Target
+from wsserver.turns.turn_report import TurnReport
 from wsserver.turns.viewer import Viewer
 from wsserver.turns.withdrawn import end_at_once
 
@@ -103,43 +104,49 @@ class Schedule:
     def _begin(self, waiting: Waiting) -> None:
         """Starts a message's turn, or ends it where it can't run."""
         services = self._services
-        model = self._state.config.model or services.models.default
         connection = self._senders.pop(waiting.seq, None)
         failure: Failure | None = None
         turn = self._log.head + 1
+        report = TurnReport(
+            services.metrics,
+            key=self._log.key,
+            turn=turn,
+            request=f"req_{services.clock.token()}",
+            model=self._state.config.model or services.models.default,
+            connection=connection,
+        )
         if not waiting.withdrawn:
             try:
-                target = services.models.resolve(model)
+                target = services.models.resolve(report.model)
                 if target is not None:
-                    self._start(waiting, model, target, connection)
+                    self._start(waiting, report, target, connection)
                     return
-                failure = unknown_model(model)
+                failure = unknown_model(report.model)
             except Exception:
                 # Whoever made it begin is not to fail for a defect of this turn.
-                log.exception(
-                    "turn_not_started",
-                    key=self._log.key,
-                    turn=turn,
-                    request=None,  # not that of the turn before
-                    connection=connection,
-                )
+                log.exception("turn_not_started", **report.ids)
                 failure, self.turn = DEFECT, None
                 if self._log.head >= turn:  # its `start` is there
                     self._state.running = self._state.last_turn = turn
-                    end_by_log(self._log, self._state, services, failed(DEFECT))
+                    report.started()
+                    self._end_by_log(report)
                     return
         self._state.last_turn = end_at_once(
-            self._log, waiting, model, services, failure
+            self._log, waiting, report, services, failure
         )
 
     def _start(
-        self, waiting: Waiting, model: str, target: Target, connection: str | None
+        self,
+        waiting: Waiting,
+        report: TurnReport,
+        target: Target,
+        connection: str | None,
     ) -> None:
         services = self._services
         previous = self._state.last_turn
         turn = RunningTurn(
             waiting,
-            model=model,
+            report=report,
             target=target,
             connection=connection,
             conversation=self._log,
@@ -160,7 +167,8 @@ class Schedule:
         """A defect ended a turn's task: the log tells what the turn still lacks."""
         try:
             if self._state.running == turn:
-                end_by_log(self._log, self._state, self._services, failed(DEFECT))
+                assert self.turn is not None, "it is the one that runs"
+                self._end_by_log(self.turn.report)
                 self._turn_ended()
                 self.last = None  # what it would say of late results, nobody can tell
             else:
@@ -168,6 +176,11 @@ class Schedule:
         except Exception:
             # Its log is what is defective: the next start of the server tries again.
             log.exception("turn_not_ended", key=self._log.key)
+
+    def _end_by_log(self, report: TurnReport) -> None:
+        end_by_log(
+            self._log, self._state, self._services, failed(DEFECT), report=report
+        )
 
     def _turn_ended(self) -> None:
         """The turn's `done` is in the log: the conversation is free."""

@@ -79,14 +79,19 @@ class TurnMetrics(Protocol):
         """Counts a turn."""
         ...
 
-    def turn_done(
-        self, model: str, answering: str, done: DoneEvent, usage: UsageEvent
-    ) -> None:
-        """Counts how a turn ended, what it took, and which model answered last."""
+    def turn_ended(self, model: str, done: DoneEvent, code: str | None) -> None:
+        """Counts how a turn ended, and the code of its error if it failed."""
         ...
 
-    def turn_ended(self, model: str, done: DoneEvent) -> None:
-        """Counts how a turn ended that asked no model, or not in this process."""
+    def turn_took(
+        self,
+        model: str,
+        answering: str,
+        done: DoneEvent,
+        usage: UsageEvent,
+        code: str | None,
+    ) -> None:
+        """Counts what a turn took, and which model answered last."""
         ...
 
     def first_token(self, model: str, seconds: float) -> None:

@@ -9,6 +9,7 @@ from wsserver.engine.moments import timestamp
 from wsserver.engine.timing import Stopwatch
 from wsserver.log.conversation_log import ConversationLog
 from wsserver.turns.services import Services
+from wsserver.turns.turn_report import TurnReport
 
 NO_TEXT = TextProof(bytes=0, crc32=0)
 
@@ -16,7 +17,7 @@ NO_TEXT = TextProof(bytes=0, crc32=0)
 def end_at_once(
     log: ConversationLog,
     waiting: Waiting,
-    model: str,
+    report: TurnReport,
     services: Services,
     failure: Failure | None,
 ) -> int:
@@ -25,7 +26,7 @@ def end_at_once(
     Args:
         log: The conversation's log.
         waiting: The message.
-        model: The model that it was for.
+        report: Tells operators of it.
         services: What conversations share.
         failure: Why it can't be answered; None for a message that was taken back.
     """
@@ -36,10 +37,11 @@ def end_at_once(
         StartEvent,
         turn=turn,
         message=waiting.seq,
-        model=model,
-        request_id=f"req_{clock.token()}",
+        model=report.model,
+        request_id=report.request,
         at=timestamp(wall),
     )
+    report.started()
     log.append(
         UsageEvent,
         turn=turn,
@@ -49,7 +51,7 @@ def end_at_once(
         model_calls=0,
     )
     if failure is not None:
-        log.append(TurnErrorEvent, turn=turn, **error_members(failure))
+        report.failed(log.append(TurnErrorEvent, turn=turn, **error_members(failure)))
     watch = Stopwatch(accepted_at=min(now, now - (wall - waiting.at)), started_at=now)
     done = log.append(
         DoneEvent,
@@ -59,6 +61,5 @@ def end_at_once(
         text=NO_TEXT,
         timing=watch.timing(now, 0),
     )
-    services.metrics.turn_started(model)
-    services.metrics.turn_ended(model, done)
+    report.ended(done)
     return turn
