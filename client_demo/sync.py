@@ -206,7 +206,8 @@ class Client:
             tools=tools, params=params, config=config, view=view, include=include,
             max_delay_ms=max_delay_ms, create=create, reconfigure=reconfigure,
         )  # fmt: skip
-        return Chat(self._portal, call(self._portal, opening))
+        chat = partial(Chat, self._portal)
+        return call(self._portal, opening, async_chat.Chat.close, chat)
 
     def drop(self) -> None:
         """Cuts the connection without a word, as a tunnel does, to see what happens."""

@@ -121,8 +121,7 @@ class Turn:
         return self._portal.call(stop)
 
     def __enter__(self) -> Self:
-        call(self._portal, self._turn.__aenter__)
-        return self
+        return call(self._portal, self._turn.__aenter__, _leave, lambda _: self)
 
     def __exit__(
         self,
@@ -149,3 +148,7 @@ class Turn:
         async with self._reading:
             if not self._read:
                 self._read.append(await anext(self._turn, None))
+
+
+async def _leave(turn: async_turn.Turn) -> None:
+    await turn.__aexit__(None, None, None)

@@ -2,7 +2,7 @@
 
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -10,6 +10,7 @@ import pytest
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
 from client_demo.sync import connect
+from client_demo.sync_call import call
 from tests.client_demo.double import Double, Frame, Peer, double
 
 
@@ -71,6 +72,68 @@ def test_just_as_an_open_has_begun_it_leaves_nothing_open(
         with pytest.raises(KeyboardInterrupt):
             client.open("c")
         assert client.open("c").conversation == "c"
+
+
+@pytest.fixture
+def late_ctrl_c(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
+    """Has the next call come to its end, and then not get what it returns."""
+    begins = BlockingPortal.start_task_soon
+
+    def interrupted(portal: BlockingPortal, run: Any) -> None:
+        monkeypatch.undo()
+        begins(portal, run).result(5)
+        raise KeyboardInterrupt
+
+    def arm() -> None:
+        monkeypatch.setattr(BlockingPortal, "start_task_soon", interrupted)
+
+    return arm
+
+
+def test_just_as_an_open_has_ended_it_leaves_nothing_open(
+    server: Double, portal: BlockingPortal, late_ctrl_c: Callable[[], None]
+) -> None:
+    async def closed() -> str:
+        command = await server.peer.command("close")
+        await server.peer.reply(command)
+        return command["conversation"]
+
+    with connect(server.url) as client:
+        closing = portal.start_task_soon(closed)
+        late_ctrl_c()
+        with pytest.raises(KeyboardInterrupt):
+            client.open("c")
+        assert closing.result(5) == "c"
+        assert client.open("c").conversation == "c"
+
+
+def test_just_as_a_block_is_entered_it_stops_the_turn(
+    server: Double, portal: BlockingPortal, late_ctrl_c: Callable[[], None]
+) -> None:
+    with connect(server.url) as client:
+        turn = client.open("c").send("hi")
+        number = portal.call(server.begin)
+        late_ctrl_c()
+        with pytest.raises(KeyboardInterrupt):
+            turn.__enter__()
+        interrupt = portal.call(server.peer.command, "interrupt")
+    assert interrupt["turn"] == number
+
+
+def test_what_fails_by_itself_is_raised_and_taken_back_by_nobody(
+    portal: BlockingPortal,
+) -> None:
+    undone: list[None] = []
+
+    async def fail() -> None:
+        raise ZeroDivisionError
+
+    async def undo(nothing: None) -> None:
+        undone.append(nothing)
+
+    with pytest.raises(ZeroDivisionError):
+        call(portal, fail, undo, lambda nothing: nothing)
+    assert not undone
 
 
 def test_before_a_block_is_entered_it_takes_the_message_back(
