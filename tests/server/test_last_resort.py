@@ -4,7 +4,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from signal import SIGHUP, SIGINT, SIGTERM
 from time import monotonic
@@ -262,12 +262,17 @@ def test_a_thread_that_hangs_changes_no_exit_code(start: Any, tmp_path: Path) ->
 def until_opened(file: Path, process: int) -> None:
     """Waits until a process has a file open."""
     deadline = monotonic() + 10
-    while not any(
-        each.is_symlink() and each.resolve() == file
-        for each in Path(f"/proc/{process}/fd").iterdir()
-    ):
+    while not is_open(file, process):
         assert monotonic() < deadline, f"{file} is not opened"
         os.sched_yield()
+
+
+def is_open(file: Path, process: int) -> bool:
+    for each in Path(f"/proc/{process}/fd").iterdir():
+        with suppress(FileNotFoundError):  # closed meanwhile
+            if each.readlink() == file:
+                return True
+    return False
 
 
 def test_a_start_that_hangs_has_nothing_to_drain(tmp_path: Path) -> None:
