@@ -137,14 +137,14 @@ export class Answer {
   }
 
   #take({ parts }) {
+    // Other parts may be dropped again.
+    const texts = parts.filter(({ kind }) => kind === "text");
     let text = "";
-    for (; this.#part < parts.length; this.#part += 1, this.#piece = 0) {
-      const { kind, pieces } = parts[this.#part];
-      if (kind === "text") {
-        text += pieces.slice(this.#piece).join("");
-        this.#piece = pieces.length;
-      }
-      if (this.#part === parts.length - 1) break;
+    for (; this.#part < texts.length; this.#part += 1, this.#piece = 0) {
+      const { pieces } = texts[this.#part];
+      text += pieces.slice(this.#piece).join("");
+      this.#piece = pieces.length;
+      if (this.#part === texts.length - 1) break;
     }
     return text;
   }

@@ -1,10 +1,10 @@
 // The types of `client.js`. Frames and their members are in `protocol.d.ts`, which is
 // generated from the protocol.
 
-import type { Config, DoneEvent, ErrorBody, ErrorFrame, Goaway, Interrupt, Reply, Send, ToolRequest, Waiting, Welcome } from "./protocol.d.ts";
-import { Fold, type Turn } from "./fold.js";
+import type { Config, DoneEvent, ErrorBody, ErrorFrame, Goaway, Interrupt, LogEvent, Reply, Send, ToolRequest, Waiting, Welcome } from "./protocol.d.ts";
+import { Fold, GapError, type Turn } from "./fold.js";
 
-export { Fold };
+export { Fold, GapError };
 export type { Message, ShownPart, ShownText, ShownTool, Turn } from "./fold.js";
 export type * from "./protocol.d.ts";
 
@@ -62,6 +62,8 @@ export interface Clock {
 export interface Handlers {
   /** Something of a conversation changed; may come many times a frame. */
   change?(conversation: Conversation): void;
+  /** Each event of a conversation as the server sent it, once and in order; `fold` has it already. */
+  event?(conversation: Conversation, event: LogEvent): void;
   status?(status: Status): void;
   /** Each reply to a command, once. */
   reply?(command: { type: string; id: string }, reply: Reply): void;
@@ -108,7 +110,7 @@ export interface OpenOptions {
   reconfigure?: boolean;
   windowBytes?: number;
   view?: "merged" | "frames";
-  /** Event types that come only on request. */
+  /** Event types that come only on request: with `tool_delta` the arguments of a call are shown as they come. */
   include?: "tool_delta"[];
   maxDelayMs?: number;
 }

@@ -17,7 +17,7 @@ export { chaotic } from "./chaos.js";
 export {
   ClientError, CodedError, CommandError, ConversationResetError, IncompleteAnswerError, StoppedError, TurnError,
 } from "./errors.js";
-export { Fold } from "./fold.js";
+export { Fold, GapError } from "./fold.js";
 export { keptIn } from "./keep.js";
 
 /** Members that are there, in the protocol's spelling. */
@@ -240,7 +240,10 @@ export class ChatClient {
   #events() {
     return {
       change: (conversation) => call(this.#handlers, "change", conversation),
-      event: (conversation, event) => this.#answers.event(conversation, event),
+      event: (conversation, event) => {
+        this.#answers.event(conversation, event);
+        call(this.#handlers, "event", conversation, event);
+      },
       status: (status) => this.#statusChanged(status),
       reply: (command, reply) => this.#replied(command, reply),
       tool: (request) => this.#runner.run(request),

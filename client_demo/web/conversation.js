@@ -5,7 +5,7 @@ import { Fold } from "./fold.js";
 export class Conversation {
   constructor(id) {
     this.id = id;
-    this.fold = new Fold();
+    this.fold = new Fold({ conversation: id });
     /** Sends that are not in the log yet: `{frame, error}` by id. */
     this.sends = new Map();
     /** Everything that was there when it was opened has arrived. */
@@ -61,7 +61,7 @@ export class Conversation {
 
   /** Forgets what was there: all of it comes anew. */
   reset() {
-    this.fold = new Fold();
+    this.fold = new Fold({ conversation: this.id });
     this.caughtUp = false;
     this.waiting = null;
   }

@@ -16,7 +16,17 @@ export interface ShownTool {
   readonly kind: "tool";
   readonly call: string;
   readonly name: string;
+  /** `streaming` while its arguments come in, `open` while it runs, then how it was settled. */
+  readonly status: "streaming" | "open" | ToolResultEvent["status"];
+  /** Null until the call is complete. Of one that is `invalid`, the text that the model wrote. */
   readonly arguments: unknown;
+  /** The arguments' text as far as it came; empty once they are complete. Of a call that is `invalid` all of it. */
+  readonly partial: string;
+  readonly pieces: string[];
+  /** Which model call asked for it, from 0; null until the call is complete. */
+  readonly batch: number | null;
+  /** Its place in that batch, from 0. */
+  readonly index: number | null;
   readonly deadlineAt: string | null;
   /** Null until it is settled. */
   readonly result: { status: ToolResultEvent["status"]; output: unknown; by: string } | null;
@@ -34,6 +44,8 @@ export interface Message {
   readonly content: MessageEvent["content"];
   readonly by: string;
   readonly at: string;
+  /** What was given with the send. */
+  readonly metadata: Record<string, unknown> | null;
   readonly steers: number | null;
   /** Number of the turn that answers it, once there is one. */
   readonly turn: number | null;
@@ -47,6 +59,8 @@ export interface Turn {
   readonly message: number | null;
   readonly model: string;
   readonly requestId: string | null;
+  /** When it began; null where its beginning is gone. */
+  readonly at: string | null;
   readonly parts: ShownPart[];
   readonly usage: UsageEvent | null;
   readonly error: TurnErrorEvent | null;
@@ -62,7 +76,13 @@ export interface Turn {
   readonly text: string;
 }
 
+/** What a conversation is after its events; those of a `Conversation` are folded already. */
 export class Fold {
+  /** `last`: the number before the first event; whichever comes first begins if not given. */
+  constructor(from?: { conversation?: string | null; last?: number | null });
+  readonly conversation: string | null;
+  /** Everything up to this number is in it; null before the first event. */
+  readonly last: number | null;
   readonly config: Config;
   readonly items: (Message | Turn)[];
   readonly turns: Map<number, Turn>;
@@ -70,7 +90,18 @@ export class Fold {
   readonly running: Turn | null;
   /** What a send is in the log; undefined while it is not there. */
   messageOf(send: string): Message | undefined;
-  apply(event: LogEvent): void;
+  /**
+   * Takes the next event; says whether anything of it was new. Throws a `GapError` where it does not fit, a `RangeError`
+   * where it is another conversation's.
+   */
+  apply(event: LogEvent): boolean;
+}
+
+/** An event does not fit after the last one; nothing was changed. */
+export class GapError extends Error {
+  /** The last number that was taken. */
+  readonly last: number;
+  readonly event: LogEvent;
 }
 
 export function crc32(bytes: Uint8Array): number;

@@ -1,25 +1,9 @@
 // A conversation as a fold over its events: what stands on a screen. Pure: no
-// socket, no clock, no DOM. The same rules as `protocol/fold.py`.
+// socket, no clock, no DOM. The same rules as `protocol/fold.py`, which a test compares.
 
-const encoder = new TextEncoder();
+import { isText, Turn } from "./turn.js";
 
-const CRC_TABLE = Int32Array.from({ length: 256 }, (_, byte) => {
-  let crc = byte;
-  for (let bit = 0; bit < 8; bit += 1) crc = (crc >>> 1) ^ (crc & 1 ? 0xedb88320 : 0);
-  return crc;
-});
-
-/** The CRC-32 of bytes, as an unsigned number. */
-export function crc32(bytes) {
-  let crc = -1;
-  for (const byte of bytes) crc = (crc >>> 8) ^ CRC_TABLE[(crc ^ byte) & 0xff];
-  return ~crc >>> 0;
-}
-
-/** The text of UTF-8 bytes, without a last character that is not whole. */
-function decodeWhole(bytes) {
-  return new TextDecoder("utf-8", { ignoreBOM: true }).decode(bytes, { stream: true });
-}
+export { crc32 } from "./turn.js";
 
 /** The text of a user's message, whatever parts it has. */
 export function contentText(content) {
@@ -27,154 +11,69 @@ export function contentText(content) {
   return content.map((part) => (part.type === "text" ? part.text : "[image]")).join("");
 }
 
-/** A run of text of one kind; grows by pieces, so that a view can take only new ones. */
-class TextPart {
-  constructor(kind, event) {
-    /** @type {"text" | "reasoning" | "refusal"} */
-    this.kind = kind;
-    this.pieces = [];
-    this.first = event.first ?? event.seq;
-    this.last = event.seq;
-  }
+/** An event does not fit after the last one; nothing was changed. */
+export class GapError extends Error {
+  name = "GapError";
 
-  get text() {
-    return this.pieces.join("");
-  }
-
-  add(event) {
-    this.pieces.push(event.text);
-    this.last = event.seq;
+  constructor(last, event) {
+    super(`The numbers ${event.first ?? event.seq} to ${event.seq} do not fit after ${last}; open the conversation with its cursor.`);
+    this.last = last;
+    this.event = event;
   }
 }
 
-/** A call of a tool; `result` is null until it is settled. */
-class ToolPart {
-  constructor(event) {
-    // A call that was invalid is only known from its result; its arguments are text.
-    const { name, arguments: args } = event.invalid ?? event;
-    this.kind = "tool";
-    this.call = event.call;
-    this.name = name ?? "tool";
-    this.arguments = args ?? null;
-    this.deadlineAt = event.deadline_at ?? null;
-    this.first = event.seq;
-    this.last = event.seq;
-    /** @type {null | {status: string, output: unknown, by: string}} */
-    this.result = null;
+/** Where in a text the numbers that came in last began. */
+class Run {
+  /** For each piece of it: its first number, and its place in the text. */
+  #begins = [];
+
+  constructor(part) {
+    this.part = part;
   }
 
-  settle(event) {
-    this.result = { status: event.status, output: event.output, by: event.by };
-    this.last = event.seq;
-  }
-}
-
-/** One turn of the assistant. */
-class Turn {
-  constructor(seq) {
-    this.kind = "turn";
-    this.seq = seq;
-    /** Its `start` was seen; otherwise the log's older part is gone, and with it maybe
-     * the beginning of what is shown. */
-    this.whole = false;
-    this.message = null;
-    this.model = "";
-    this.requestId = null;
-    this.parts = [];
-    this.usage = null;
-    this.error = null;
-    this.done = null;
-    /** Where it was cut; text after it was dropped. */
-    this.keepThrough = null;
-    /** How many characters of it were dropped by cuts. */
-    this.dropped = 0;
-    /** Numbers of it came without what they hold: maybe text that this client cut. */
-    this.skipped = false;
-    /** Whether the kept text has the server's length and checksum; null if not known. */
-    this.proven = null;
-    /** Rises when something that was shown changed, so that a view starts over. */
-    this.revision = 0;
+  /** The last piece of the text is one of the run. */
+  grew(first) {
+    this.#begins.push([first, this.part.pieces.length - 1]);
   }
 
-  /** The answer text that counts. */
-  get text() {
-    return this.parts.map((part) => (part.kind === "text" ? part.text : "")).join("");
-  }
-
-  start(event) {
-    this.whole = true;
-    this.message = event.message;
-    this.model = event.model;
-    this.requestId = event.request_id;
-  }
-
-  addText(kind, event) {
-    if (kind === "text" && this.keepThrough !== null) return;
-    let part = this.parts.at(-1);
-    if (part?.kind !== kind) {
-      part = new TextPart(kind, event);
-      this.parts.push(part);
-    }
-    part.add(event);
-  }
-
-  cut(event) {
-    this.keepThrough = event.keep_through;
-    let left = event.text.bytes;
-    for (const part of this.parts) {
-      if (part.kind !== "text") continue;
-      const { text } = part;
-      const bytes = encoder.encode(text);
-      if (bytes.length > left) {
-        part.pieces = [decodeWhole(bytes.subarray(0, left))];
-        this.dropped += text.length - part.text.length;
-        this.revision += 1;
-      }
-      left -= Math.min(left, bytes.length);
-    }
-    this.prove(event.text);
-  }
-
-  prove(proof) {
-    if (!this.whole) return;
-    const bytes = encoder.encode(this.text);
-    this.proven = bytes.length === proof.bytes && crc32(bytes) === proof.crc32;
+  /** The text from number `first` on; undefined if no piece began there. */
+  since(first) {
+    const begin = this.#begins.find(([number]) => number === first);
+    return begin && this.part.pieces.slice(begin[1]).join("");
   }
 }
 
 /** What each event does to its turn. */
 const APPLY = {
   takeover: (turn, event) => (turn.model = event.model),
-  delta: (turn, event) => turn.addText("text", event),
-  reasoning: (turn, event) => turn.addText("reasoning", event),
-  refusal: (turn, event) => turn.addText("refusal", event),
-  tool_delta: () => {}, // sent only on request, which this client does not make
-  tool_call: (turn, event) => turn.parts.push(new ToolPart(event)),
-  tool_result: (turn, event) => {
-    let part = turn.parts.find((each) => each.call === event.call);
-    if (!part) {
-      part = new ToolPart(event);
-      turn.parts.push(part);
-    }
-    part.settle(event);
-  },
+  tool_call: (turn, event) => turn.called(event),
+  tool_result: (turn, event) => turn.settled(event),
   usage: (turn, event) => (turn.usage = event),
   error: (turn, event) => (turn.error = event),
   cut: (turn, event) => turn.cut(event),
-  done: (turn, event) => {
-    turn.done = event;
-    turn.prove(event.text);
-    // The `cut` that follows says more.
-    if (turn.skipped && encoder.encode(turn.text).length < event.text.bytes) turn.proven = null;
-  },
+  done: (turn, event) => turn.ended(event),
 };
+
+const OTHERS = new Set(["config", "message", "start", ...Object.keys(APPLY)]);
+
+/** Whether an event has a number and nothing else; so has one of a later version. */
+const isSkip = (event) => !isText(event) && !OTHERS.has(event.type);
 
 /** What a conversation is after the events that were applied. */
 export class Fold {
-  #last = 0;
+  #run = null;
   #bySend = new Map();
 
-  constructor() {
+  /**
+   * @param {object} [from]
+   * @param {string | null} [from.conversation] its id; null until an event names it
+   * @param {number | null} [from.last] the number before the first event; null begins with
+   *   whichever comes first: a log may have lost its oldest part
+   */
+  constructor({ conversation = null, last = null } = {}) {
+    this.conversation = conversation;
+    /** Everything up to this number is in it: the cursor's `seq`. */
+    this.last = last;
     this.config = {};
     /** Messages and turns in the order of the log. */
     this.items = [];
@@ -196,11 +95,54 @@ export class Fold {
     return this.#bySend.get(send);
   }
 
-  /** Takes the next event; an unknown type changes nothing. */
+  /**
+   * Takes the next event. One whose numbers are all known is passed over; of one that is
+   * known in part the rest is taken, where that can be told. An unknown type is a `skip`.
+   * @returns {boolean} whether anything was new
+   * @throws {GapError} it does not fit
+   * @throws {RangeError} it is another conversation's
+   */
   apply(event) {
-    const skips = event.type === "skip" || (event.first ?? event.seq) > this.#last + 1;
-    if (skips && this.running) this.running.skipped = true;
-    this.#last = event.seq;
+    const { conversation, seq } = event;
+    if (this.conversation !== null && conversation !== this.conversation) {
+      throw new RangeError(`An event of ${conversation} is none of ${this.conversation}.`);
+    }
+    const first = event.first ?? seq;
+    const last = this.last ?? first - 1;
+    if (seq <= last) return false;
+    const fitting = first === last + 1 ? event : this.#rest(event, first, last);
+    if (isText(fitting)) this.#text(fitting, last + 1);
+    else this.#other(fitting);
+    this.conversation = conversation;
+    this.last = seq;
+    return true;
+  }
+
+  #text(event, first) {
+    const part = this.#turn(event.turn).addText(event, first);
+    if (part === undefined) {
+      this.#run = null;
+      return;
+    }
+    if (this.#run?.part !== part) this.#run = new Run(part);
+    this.#run.grew(first);
+  }
+
+  /** The part of an event that comes after `last`. */
+  #rest(event, first, last) {
+    if (first <= last && isSkip(event)) return { ...event, first: last + 1 };
+    if (first <= last && isText(event)) {
+      const part = this.turns.get(event.turn)?.growing(event);
+      const known = part && this.#run?.part === part ? this.#run.since(first) : undefined;
+      if (known !== undefined && event.text.startsWith(known)) {
+        return { ...event, first: last + 1, text: event.text.slice(known.length) };
+      }
+    }
+    throw new GapError(last, event);
+  }
+
+  #other(event) {
+    this.#run = null;
     switch (event.type) {
       case "config":
         this.config = event.config;
@@ -212,7 +154,8 @@ export class Fold {
         this.#start(event);
         return;
       default:
-        if (Object.hasOwn(APPLY, event.type)) this.#ofTurn(event);
+        if (!isSkip(event)) this.#ofTurn(event);
+        else if (this.running) this.running.skipped = true;
     }
   }
 
@@ -224,6 +167,7 @@ export class Fold {
       content: event.content,
       by: event.by,
       at: event.at,
+      metadata: event.metadata ?? null,
       steers: event.steers ?? null,
       /** Number of the turn that answers it, once there is one. */
       turn: null,
@@ -234,30 +178,28 @@ export class Fold {
   }
 
   #start(event) {
-    const turn = new Turn(event.seq);
-    turn.start(event);
     const message = this.messages.get(event.message);
     if (message) message.turn = event.seq;
-    this.turns.set(event.seq, turn);
     // A queued message stands in the log before the turns ahead of it; on a screen
     // each turn follows the message it answers.
     const at = message ? this.items.indexOf(message) : -1;
-    if (at >= 0 && this.items.slice(at + 1).every((item) => item.kind === "message")) {
-      this.items.splice(at + 1, 0, turn);
-    } else {
-      this.items.push(turn);
-    }
+    const isNext = at >= 0 && this.items.slice(at + 1).every((item) => item.kind === "message");
+    this.#turn(event.seq, isNext ? at + 1 : this.items.length).start(event);
   }
 
   #ofTurn(event) {
-    let turn = this.turns.get(event.turn);
-    if (!turn) {
-      // The log begins inside of it, or it is gone and only a late cut is left.
-      if (event.type === "cut") return;
-      turn = new Turn(event.turn);
-      this.turns.set(turn.seq, turn);
-      this.items.push(turn);
-    }
-    APPLY[event.type](turn, event);
+    // The turn is gone, and only a late cut is left.
+    if (event.type === "cut" && !this.turns.has(event.turn)) return;
+    APPLY[event.type](this.#turn(event.turn), event);
+  }
+
+  /** A turn; where it is not there the log begins inside of it. */
+  #turn(number, at = this.items.length) {
+    const known = this.turns.get(number);
+    if (known) return known;
+    const turn = new Turn(number);
+    this.turns.set(number, turn);
+    this.items.splice(at, 0, turn);
+    return turn;
   }
 }

@@ -205,7 +205,7 @@ export class Session {
   #event(event, bytes) {
     if (!this.#subscriptions.take(event, bytes)) return;
     if (event.type === "done") this.#calls.forget(event.conversation, event.turn);
-    if (event.type !== "skip") this.#output.notice("event", { event });
+    this.#output.notice("event", { event });
   }
 
   #control(frame, now) {

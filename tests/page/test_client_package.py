@@ -49,9 +49,11 @@ INTERNAL = {
         "turnAnswering",
     },
     "Answer": {"replied", "changed", "reset", "caughtUp", "fail"},
-    "Turn": {"start", "addText", "cut", "prove", "skipped"},
-    "ShownText": {"add"},
-    "ShownTool": {"settle"},
+    "Turn": {
+        *("start", "growing", "addText", "called", "settled", "ended", "cut", "prove"),
+        "skipped",
+    },
+    "ShownTool": {"complete", "settle"},
 }
 
 

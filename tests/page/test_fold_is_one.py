@@ -11,10 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import UNSET
+from msgspec.structs import replace
 
 from protocol.codec import encode
-from protocol.events import LogEvent
-from protocol.fold import ConversationView, fold
+from protocol.events import LogEvent, first_seq
+from protocol.fold import ConversationView, GapError, fold
 from protocol.view import TurnView
 from tests.protocol.logs import logs, merged_somehow
 
@@ -54,26 +55,69 @@ def in_javascript() -> Iterator[Callable[[list[LogEvent]], Any]]:
         assert process.wait(10) == 0
 
 
+@st.composite
+def misdelivered(draw: st.DrawFn) -> list[LogEvent]:
+    """The same with what a network may make of it: twice, in part, never, another's."""
+    whole = draw(logs())
+    events = draw(merged_somehow(whole))
+    again = draw(merged_somehow(whole))
+    out: list[LogEvent] = []
+    for event in events:
+        match draw(st.integers(0, 9)):
+            case 0:
+                pass
+            case 1 if again:
+                out += [event, draw(st.sampled_from(again))]
+            case 2:
+                out += [replace(event, conversation="d"), event, event]
+            case _:
+                out.append(event)
+    return out + again
+
+
 @settings(max_examples=200, deadline=None)
 @given(seen())
 def test_both_folds_show_the_same(
     in_javascript: Callable[[list[LogEvent]], Any], events: list[LogEvent]
 ) -> None:
-    assert in_javascript(events) == _shown(fold(events))
+    view = fold(events)
+    expected = _shown(view, [True] * len(events))
+    assert in_javascript(events) == expected
 
 
-def _shown(view: ConversationView) -> dict[str, Any]:
+@settings(max_examples=200, deadline=None)
+@given(misdelivered())
+def test_both_folds_refuse_the_same(
+    in_javascript: Callable[[list[LogEvent]], Any], events: list[LogEvent]
+) -> None:
+    first = first_seq(events[0]) if events else 1
+    view = ConversationView(last=first - 1)
+    taken = [_take(view, event) for event in events]
+    assert in_javascript(events) == _shown(view, taken)
+
+
+def _take(view: ConversationView, event: LogEvent) -> bool | str:
+    try:
+        return view.apply(event)
+    except GapError:
+        return "gap"
+    except ValueError:
+        return "another"
+
+
+def _shown(view: ConversationView, taken: list[bool | str]) -> dict[str, Any]:
     messages = [entry.seq for entry in view.timeline if not isinstance(entry, TurnView)]
     return {
         "turns": [_turn(turn) for turn in view.turns.values()],
         "messages": messages,
         "model": None if view.config.model is UNSET else view.config.model,
         "running": view.running.turn if view.running else None,
+        "last": view.last,
+        "taken": taken,
     }
 
 
 def _turn(turn: TurnView) -> dict[str, Any]:
-    calls = [call for call in turn.calls.values() if call.status != "streaming"]
     return {
         "turn": turn.turn,
         "whole": turn.whole,
@@ -82,7 +126,18 @@ def _turn(turn: TurnView) -> dict[str, Any]:
         "text": turn.text,
         "reasoning": turn.reasoning,
         "refusal": turn.refusal,
-        "calls": sorted([one.call, one.name or "tool", one.status] for one in calls),
+        "at": turn.at,
+        "calls": [
+            [
+                one.call,
+                one.name or "tool",
+                one.status,
+                one.partial,
+                one.batch,
+                one.index,
+            ]
+            for one in turn.calls.values()
+        ],
         "status": turn.status,
         "failed": turn.error is not None,
         "proven": turn.proven,

@@ -98,11 +98,16 @@ export class Moment {
       event = this.#rest(event, first);
       if (event === null) return;
     }
-    if (first > this.last + 1) this.holes.push([this.last + 1, first - 1]);
+    if (first > this.last + 1) this.#hole(frame.conversation, this.last + 1, first - 1);
     if (isText) this.run.push({ first: event.first ?? event.seq, length: event.text.length });
     else this.run = [];
     this.fold.apply(event);
     this.last = frame.seq;
+  }
+
+  #hole(conversation, from, to) {
+    this.holes.push([from, to]);
+    this.fold.apply({ type: "skip", conversation, first: from, seq: to });
   }
 
   /** The part of a merged frame that another connection was not sent before. */

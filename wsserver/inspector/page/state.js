@@ -79,8 +79,9 @@ function text({ kind, pieces }, redacted) {
   return h("p", { class: `words ${kind}` }, more, ...nodes);
 }
 
-function tool({ name, call, arguments: args, result }) {
-  const state = result?.status ?? "running";
+function tool({ name, call, arguments: complete, partial, status }) {
+  const state = status === "open" ? "running" : status;
+  const args = status === "streaming" ? partial : complete;
   return h("p", { class: "tool", "data-state": state, title: call }, h("code", {}, name), " ", ...words([typeof args === "string" ? args : JSON.stringify(args)]), " ", h("span", { class: "soft" }, state));
 }
 
