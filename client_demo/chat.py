@@ -103,16 +103,20 @@ class Chat:
         content: Content,
         *,
         policy: Policy = "queue",
+        on_disconnect: Literal["continue", "cancel"] | None = None,
         metadata: dict[str, Any] | None = None,
     ) -> str:
-        """Says something and waits for the whole answer.
+        """Says something and waits for the whole answer; the arguments are `send`'s.
 
         Raises:
             CommandError: The server refused the message.
             TurnError: The turn failed.
             IncompleteAnswerError: It was interrupted or cut short; has the text.
         """
-        return await self.send(content, policy=policy, metadata=metadata).answer()
+        turn = self.send(
+            content, policy=policy, on_disconnect=on_disconnect, metadata=metadata
+        )
+        return await turn.answer()
 
     def running(self) -> Turn | None:
         """Joins the turn that runs: its events from here on; None where none does.
@@ -180,6 +184,16 @@ class Chat:
         )
         assert reply.conversation is not None, "the reply to a fork names it"
         return reply.conversation
+
+    def ack(self, seq: int | None = None) -> None:
+        """Says what was dealt with, which opens the window of `window_bytes` again.
+
+        What is replayed, at the opening and after a reconnect, opens it by itself.
+
+        Args:
+            seq: The last number that was dealt with; None for all that has arrived.
+        """
+        self._session.ack(self.conversation, seq)
 
     async def close(self) -> None:
         """Lets it go here; a running turn goes on at the server."""

@@ -13,29 +13,21 @@ from contextlib import asynccontextmanager
 from secrets import SystemRandom, token_hex
 from typing import Any, Literal
 
-import anyio
-from anyio.abc import TaskGroup
 from msgspec import UNSET
 from msgspec.structs import asdict, replace
 from websockets.exceptions import InvalidURI
 from websockets.uri import parse_uri
 
 from client_demo.chat import Chat
-from client_demo.driver import Driver, NoTokenError, TokenSource, fresh_token
-from client_demo.errors import (
-    ClientError,
-    NotConnectedError,
-    StoppedError,
-)
-from client_demo.session import Notice, Notify, Session
+from client_demo.connection import Connection
+from client_demo.driver import Driver, TokenSource
+from client_demo.session import Notify
 from client_demo.tasks import task_group
 from client_demo.tools import ClientTool, Handler, tool
-from client_demo.unreached import why_unreached
 from protocol.backoff import Backoff
 from protocol.client import ClientProtocol
-from protocol.client_events import Connected, Disconnected, Stopped
 from protocol.content import ClientInfo, Config
-from protocol.control import AuthExpiring, ErrorFrame, Welcome
+from protocol.control import Welcome
 
 DEFAULT_URL = "ws://127.0.0.1:8765/v1/chat"
 
@@ -43,25 +35,10 @@ DEFAULT_URL = "ws://127.0.0.1:8765/v1/chat"
 class Client:
     """A connected client; `connect` makes it."""
 
-    def __init__(
-        self,
-        machine: ClientProtocol,
-        driver: Driver,
-        tasks: TaskGroup,
-        *,
-        new_token: TokenSource | None,
-        notify: Notify | None,
-    ) -> None:
-        self._machine = machine
-        self._driver = driver
-        self._tasks = tasks
-        self._new_token = new_token
-        self._notify = notify
-        self._session = Session(machine, tasks, flush=driver.flush, notify=self.noticed)
-        self._settled = anyio.Event()
-        self._failure: ClientError | None = None
-        self._fault: ErrorFrame | None = None
-        self._give_up_at = 0.0
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._machine = connection.machine
+        self._session = connection.session
 
     @property
     def welcome(self) -> Welcome:
@@ -85,6 +62,7 @@ class Client:
         config: Config | None = None,
         view: Literal["merged", "frames"] = "merged",
         include: Iterable[Literal["tool_delta"]] = (),
+        window_bytes: int | None = None,
         max_delay_ms: int | None = None,
         create: bool = True,
         reconfigure: bool = True,
@@ -104,6 +82,8 @@ class Client:
             config: Settings beyond these; the others take precedence.
             view: `frames` never joins pieces of text.
             include: Event types that come only on request.
+            window_bytes: The server holds events back while so many bytes of them
+                were not said to be dealt with by `Chat.ack`; None for no limit.
             max_delay_ms: How long the server may gather text.
             create: False opens only what the server has.
             reconfigure: False leaves the settings of one that exists as they are;
@@ -124,7 +104,8 @@ class Client:
             )
         }
         wanted = _config(config or Config(), model, instructions, params, own)
-        folded = self._session.conversation(name)
+        has_window = window_bytes is not None
+        folded = self._session.conversation(name, has_window=has_window)
         self._session.tools.handle(name, own)
         opened = False
         try:
@@ -136,6 +117,7 @@ class Client:
                     handles=own,
                     view=view,
                     include=include,
+                    window_bytes=window_bytes,
                     max_delay_ms=max_delay_ms,
                 )
             )
@@ -150,16 +132,12 @@ class Client:
                 self._session.abandon(name)
         return chat
 
-    async def run(self) -> None:
-        """Drives the connection until it is cancelled or the server ends it."""
-        await self._driver.run(self._session.handle)
-
     def drop(self) -> None:
         """Cuts the connection without a word, as a tunnel does, to see what happens.
 
         The client notices, connects again and goes on where it was.
         """
-        self._driver.drop()
+        self._connection.drop()
 
     async def refresh(self, token: str) -> None:
         """Gives new credentials of the same principal, for now and reconnects.
@@ -168,73 +146,6 @@ class Client:
             CommandError: The server refused them.
         """
         await self._session.command(lambda machine: machine.refresh(token))
-
-    async def ready(self, wait_seconds: float) -> None:
-        """Waits for the first welcome.
-
-        Args:
-            wait_seconds: How long attempts that fail are followed by others.
-
-        Raises:
-            NotConnectedError: There was none.
-            CommandError: The server refused this client, as for its credentials.
-            StoppedError: It refused for another reason.
-        """
-        self._give_up_at = anyio.current_time() + wait_seconds
-        await self._settled.wait()
-        if self._failure is not None:
-            raise self._failure
-
-    def noticed(self, notice: Notice) -> None:
-        """Takes what happens to the connection; the application is told too."""
-        match notice:
-            case Connected():
-                self._settled.set()
-            case Stopped():
-                self._failure = self._session.stopped
-                self._settled.set()
-            case ErrorFrame():
-                self._fault = notice
-            case Disconnected():
-                late = anyio.current_time() >= self._give_up_at
-                if late and not self._settled.is_set():
-                    self._failure = self._not_connected(notice.code)
-                    self._settled.set()
-            case AuthExpiring():
-                if self._new_token is not None:
-                    self._tasks.start_soon(self._renew, self._new_token)
-            case _:
-                pass
-        if self._notify is not None:
-            self._notify(notice)
-
-    def left(self) -> None:
-        """Ends all that waits; nothing can be said any more."""
-        if self._session.stopped is None:
-            why = "the block of `connect` was left"
-            self._session.stop(StoppedError(None, why))
-
-    def _not_connected(self, code: int | None) -> NotConnectedError:
-        why, fault = self._driver.failure, self._fault
-        if why is not None:
-            said = why_unreached(self._driver.url, why)
-        elif fault is not None:
-            said = f"{fault.code}: {fault.message}"
-        else:
-            said = f"the server closed with {code}" if code else "it broke off"
-        error = NotConnectedError(f"no connection: {said}")
-        error.__cause__ = why
-        return error
-
-    async def _renew(self, new_token: TokenSource) -> None:
-        before = self._machine.token
-        try:
-            token = await fresh_token(new_token)
-            # Those of a connection that began meanwhile are newer.
-            if token != before and self._machine.token == before:
-                await self.refresh(token)
-        except (ClientError, NoTokenError):
-            return  # The server ends the connection, and the next one gets a new token.
 
 
 @asynccontextmanager
@@ -299,13 +210,15 @@ async def connect(
         open_timeout_seconds=open_timeout_seconds,
     )
     async with task_group() as tasks:
-        connected = Client(machine, driver, tasks, new_token=new_token, notify=notify)
-        tasks.start_soon(connected.run)
-        await connected.ready(wait_seconds)
+        connection = Connection(
+            machine, driver, tasks, new_token=new_token, notify=notify
+        )
+        tasks.start_soon(connection.run)
+        await connection.ready(wait_seconds)
         try:
-            yield connected
+            yield Client(connection)
         finally:
-            connected.left()
+            connection.left()
 
 
 def check_url(url: str) -> None:

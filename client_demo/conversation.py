@@ -27,12 +27,16 @@ class Conversation:
         name: The conversation's id.
         view: What there is of it; another object after a reset.
         server_tools: Names of tools that the server offers to run in it.
+        acks_itself: What is replayed opens the window of `window_bytes` as it comes:
+            who waits for the replay can't say that it was dealt with.
     """
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, *, has_window: bool) -> None:
         self.name = name
+        self.acks_itself = has_window
         self.view = ConversationView(conversation=name)
         self.server_tools: tuple[str, ...] = ()
+        self._has_window = has_window
         self._caught_up = anyio.Event()
         self._error: ClientError | None = None
         self._sends: dict[str, TurnFeed] = {}
@@ -99,8 +103,13 @@ class Conversation:
         elif isinstance(event, MessageEvent) and event.id in self._sends:
             self._in_log(self._sends[event.id], event)
 
+    def offline(self) -> None:
+        """The connection is gone; what was missed is replayed on the next one."""
+        self.acks_itself = self._has_window
+
     def reset(self, reset: Reset) -> None:
         """Begins anew; readers that got something already must begin anew too."""
+        self.acks_itself = self._has_window
         self.view = ConversationView(conversation=self.name, last=reset.cursor.last)
         waiting = [*self._sends.values()]
         for feeds in self._turns.values():
@@ -116,6 +125,7 @@ class Conversation:
 
     def replayed(self) -> None:
         """The history is there; a message that was taken and is not is lost."""
+        self.acks_itself = False
         self._caught_up.set()
         for feed in [*self._sends.values()]:
             if feed.doubt is not None and feed.message is None:

@@ -144,15 +144,20 @@ class Session:
             raise result
         return result
 
-    def conversation(self, name: str) -> Conversation:
+    def conversation(self, name: str, *, has_window: bool = False) -> Conversation:
         """Begins to fold a conversation that is about to be opened."""
-        conversation = Conversation(name)
+        conversation = Conversation(name, has_window=has_window)
         self._conversations[name] = conversation
         return conversation
 
     def is_open(self, name: str) -> bool:
         """Whether a conversation is folded here."""
         return name in self._conversations
+
+    def ack(self, name: str, seq: int | None = None) -> None:
+        """Opens the window of a conversation; None for all that has arrived."""
+        self.machine.ack(name, seq)
+        self._flush()
 
     def forget(self, name: str, error: ClientError) -> None:
         """Ends a conversation here."""
@@ -197,6 +202,9 @@ class Session:
         match notice:
             case Stopped():
                 self.stop(stop_error(notice.code, notice.error))
+            case Disconnected():
+                for conversation in self._conversations.values():
+                    conversation.offline()
             case Lost():
                 self._lost(notice.conversation, command_error(notice.error))
             case _:
@@ -222,6 +230,8 @@ class Session:
         conversation = self._conversations.get(event.conversation)
         if conversation is not None:
             conversation.apply(event)
+            if conversation.acks_itself:
+                self.ack(event.conversation)
         if isinstance(event, ToolResultEvent):
             self.tools.settled(event)
 

@@ -93,16 +93,20 @@ class Chat:
         content: Content,
         *,
         policy: Policy = "queue",
+        on_disconnect: Literal["continue", "cancel"] | None = None,
         metadata: dict[str, Any] | None = None,
     ) -> str:
-        """Says something and waits for the whole answer.
+        """Says something and waits for the whole answer; the arguments are `send`'s.
 
         Raises:
             CommandError: The server refused the message.
             TurnError: The turn failed.
             IncompleteAnswerError: It was interrupted or cut short; has the text.
         """
-        return self.send(content, policy=policy, metadata=metadata).answer()
+        turn = self.send(
+            content, policy=policy, on_disconnect=on_disconnect, metadata=metadata
+        )
+        return turn.answer()
 
     def running(self) -> Turn | None:
         """Joins the turn that runs: its events from here on; None where none does."""
@@ -148,6 +152,14 @@ class Chat:
         """
         return self._portal.call(partial(self._chat.fork, through, new=new))
 
+    def ack(self, seq: int | None = None) -> None:
+        """Says what was dealt with, which opens the window of `window_bytes` again.
+
+        Args:
+            seq: The last number that was dealt with; None for all that has arrived.
+        """
+        self._portal.call(self._chat.ack, seq)
+
     def close(self) -> None:
         """Lets it go here; a running turn goes on at the server."""
         self._portal.call(self._chat.close)
@@ -189,6 +201,7 @@ class Client:
         config: Config | None = None,
         view: Literal["merged", "frames"] = "merged",
         include: Iterable[Literal["tool_delta"]] = (),
+        window_bytes: int | None = None,
         max_delay_ms: int | None = None,
         create: bool = True,
         reconfigure: bool = True,
@@ -204,7 +217,8 @@ class Client:
         opening = partial(
             self._client.open, conversation, model=model, instructions=instructions,
             tools=tools, params=params, config=config, view=view, include=include,
-            max_delay_ms=max_delay_ms, create=create, reconfigure=reconfigure,
+            window_bytes=window_bytes, max_delay_ms=max_delay_ms, create=create,
+            reconfigure=reconfigure,
         )  # fmt: skip
         chat = partial(Chat, self._portal)
         return call(self._portal, opening, async_chat.Chat.close, chat)

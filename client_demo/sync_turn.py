@@ -37,14 +37,14 @@ class Turn:
         self._reading = anyio.Lock()
 
     @property
-    def id(self) -> str | None:
-        """The id of its send; None where somebody else's was joined."""
-        return self._turn.id
+    def send_id(self) -> str | None:
+        """The id of the message's send; None where somebody else's turn was joined."""
+        return self._turn.send_id
 
     @property
-    def number(self) -> int | None:
-        """The turn's id in the log; None until it begins."""
-        return self._turn.number
+    def turn_id(self) -> int | None:
+        """The turn's id, the number of its `start`; None until it begins."""
+        return self._turn.turn_id
 
     @property
     def done(self) -> DoneEvent | None:

@@ -47,13 +47,13 @@ class Turn:
         self._seen: int | None = None
 
     @property
-    def id(self) -> str | None:
-        """The id of its send; None where somebody else's was joined."""
+    def send_id(self) -> str | None:
+        """The id of the message's send; None where somebody else's turn was joined."""
         return self._feed.send
 
     @property
-    def number(self) -> int | None:
-        """The turn's id in the log; None until it begins."""
+    def turn_id(self) -> int | None:
+        """The turn's id, the number of its `start`; None until it begins."""
         return self._feed.number
 
     @property

@@ -26,13 +26,13 @@ export class Answer {
 
   /**
    * @param {import("./conversation.js").Conversation} conversation
-   * @param {string} id of the send
+   * @param {string} sendId
    * @param {(options: object) => Promise<object>} interrupt
    */
-  constructor(conversation, id, interrupt) {
+  constructor(conversation, sendId, interrupt) {
     this.#conversation = conversation;
     this.#interrupt = interrupt;
-    this.id = id;
+    this.sendId = sendId;
   }
 
   /** The conversation's id. */
@@ -42,7 +42,7 @@ export class Answer {
 
   /** The turn, or undefined before it begins. */
   get turn() {
-    this.#message ??= this.#conversation.messageOf(this.id) ?? null;
+    this.#message ??= this.#conversation.messageOf(this.sendId) ?? null;
     return this.#message ? this.#conversation.turnAnswering(this.#message) : undefined;
   }
 
@@ -78,7 +78,7 @@ export class Answer {
   /** Stops the turn, or takes the send back; what has come by now stays. */
   interrupt({ keep, seenSeq } = {}) {
     const { turn } = this;
-    return this.#interrupt(turn ? { turn: turn.seq, keep, seenSeq } : { send: this.id, keep, seenSeq });
+    return this.#interrupt(turn ? { turn: turn.seq, keep, seenSeq } : { send: this.sendId, keep, seenSeq });
   }
 
   /** Gives the answer's text as it comes; however the turn ends, text just ends. */
@@ -119,7 +119,7 @@ export class Answer {
 
   /** The history is there: a message that was taken and is not in it is lost. */
   caughtUp() {
-    if (this.#doubt && !this.#conversation.messageOf(this.id)) this.fail(new ConversationResetError(this.#doubt));
+    if (this.#doubt && !this.#conversation.messageOf(this.sendId)) this.fail(new ConversationResetError(this.#doubt));
     this.#doubt = null;
   }
 
@@ -157,7 +157,7 @@ export class Answers {
   #following = new WeakMap();
 
   add(answer) {
-    this.#open.set(answer.id, answer);
+    this.#open.set(answer.sendId, answer);
     this.#look(answer);
   }
 
@@ -188,7 +188,7 @@ export class Answers {
   /** Nothing more comes, of one conversation or of all. */
   fail(error, conversation) {
     for (const answer of conversation === undefined ? [...this.#open.values()] : this.#of(conversation)) {
-      this.#open.delete(answer.id);
+      this.#open.delete(answer.sendId);
       answer.fail(error);
     }
   }
@@ -199,7 +199,7 @@ export class Answers {
 
   #look(answer) {
     if (!answer) return;
-    if (!answer.changed()) this.#open.delete(answer.id);
+    if (!answer.changed()) this.#open.delete(answer.sendId);
     else if (answer.turn) this.#follow(answer);
   }
 

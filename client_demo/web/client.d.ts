@@ -159,8 +159,8 @@ export interface Conversation {
 
 /** What one send became. Its methods fail with a `ClientError` where there is no answer. */
 export interface Answer {
-  /** Of the send. */
-  readonly id: string;
+  /** The id of the message's send. */
+  readonly sendId: string;
   readonly conversation: string;
   /** All that has arrived of it; undefined until it begins. */
   readonly turn: Turn | undefined;

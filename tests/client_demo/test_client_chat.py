@@ -7,6 +7,7 @@ import pytest
 
 from client_demo import (
     Chat,
+    Client,
     ConversationResetError,
     IncompleteAnswerError,
     TurnError,
@@ -115,7 +116,7 @@ async def test_a_send_that_has_not_begun_is_stopped_by_its_id(server: Double) ->
         send = await server.peer.command("send")
         tasks.start_soon(turn.interrupt)
         interrupt = await server.peer.command("interrupt")
-        assert interrupt["send"] == send["id"] == turn.id
+        assert interrupt["send"] == send["id"] == turn.send_id
         assert "turn" not in interrupt
         await server.peer.reply(interrupt, "dequeued")
 
@@ -131,7 +132,11 @@ async def test_the_running_turn_is_stopped_and_joined(server: Double) -> None:
         await anyio.sleep(1)
         joined = chat.running()
         assert joined is not None
-        assert (joined.number, joined.id, joined.text) == (number, None, "before ")
+        assert (joined.turn_id, joined.send_id, joined.text) == (
+            number,
+            None,
+            "before ",
+        )
         tasks.start_soon(chat.interrupt)
         interrupt = await server.peer.command("interrupt")
         assert (interrupt["turn"], interrupt["seen_seq"]) == (number, chat.view.last)
@@ -371,3 +376,23 @@ async def test_what_can_not_be_sent_is_said_at_once(server: Double) -> None:
             await chat.ask("x" * 300_000)
         await anyio.sleep(1)
         assert len(server.peers) == 1
+
+
+async def test_what_ask_is_given_is_sent(server: Double) -> None:
+    async with connect(server.url) as client, anyio.create_task_group() as tasks:
+        chat = await client.open("c")
+
+        async def serve() -> None:
+            send = await server.peer.command("send")
+            given = (send["on_disconnect"], send["policy"], send["metadata"])
+            assert given == ("cancel", "reject", {"n": 1})
+            number = await server.start("c", await server.message("c", send))
+            await server.done("c", number)
+
+        tasks.start_soon(serve)
+        await chat.ask("hi", policy="reject", on_disconnect="cancel", metadata={"n": 1})
+
+
+def test_a_client_shows_nothing_but_what_an_application_calls() -> None:
+    shown = {name for name in vars(Client) if not name.startswith("_")}
+    assert shown == {"welcome", "connected", "open", "drop", "refresh"}

@@ -108,7 +108,7 @@ async def test_tools_run_once_over_a_network_that_cuts(real: ServerProcess) -> N
         async for event in turn:
             if event.__struct_config__.tag == "tool_call":
                 bad.cut()
-        calls = chat.view.turns[turn.number or 0].calls.values()
+        calls = chat.view.turns[turn.turn_id or 0].calls.values()
         assert [call.status for call in calls] == ["ok"] * sum(runs.values())
         assert runs
         assert "noon" in await turn.answer()

@@ -54,7 +54,7 @@ def test_a_whole_talk(client: Client) -> None:
     assert turn.done is not None
     assert turn.done.status == "completed"
     assert turn.timing is not None
-    assert (turn.number, turn.id) != (None, None)
+    assert (turn.turn_id, turn.send_id) != (None, None)
     assert [each.text for each in chat.view.turns.values()] == ["one two", "three"]
     assert chat.cursor is not None
     assert chat.cursor.last == chat.view.last

@@ -64,7 +64,7 @@ for (const networkMs of [1, 200]) {
     attach(world.network.socket);
     const began = world.clock.now();
     const seen = serve(world, { perSecond: 100, burst: 497 }, networkMs);
-    const given = Array.from({ length: MANY }, () => world.client.send("c", "hi").id);
+    const given = Array.from({ length: MANY }, () => world.client.send("c", "hi").sendId);
     for (let second = 0; second < 65; second += 1) {
       world.network.socket.deliver({ type: "ping", t: 1, heads: {} }); // it lives
       world.clock.pass(1_000);
@@ -79,7 +79,7 @@ for (const networkMs of [1, 200]) {
 test("only so many are under way, and replies let others go", () => {
   const world = opened();
   const { client, socket } = world;
-  const given = Array.from({ length: MOST_UNDER_WAY + 10 }, () => client.send("c", "hi").id);
+  const given = Array.from({ length: MOST_UNDER_WAY + 10 }, () => client.send("c", "hi").sendId);
   assert.deepEqual(sends(socket), given.slice(0, MOST_UNDER_WAY));
   started(socket, given[5]);
   started(socket, given[6]);
@@ -93,7 +93,7 @@ test("only so many are under way, and replies let others go", () => {
 test("a stop, credentials, an ack and a ping overtake a burst, and a send follows its interrupt", () => {
   const { client, socket, clock } = opened({ windowBytes: 40 });
   for (let n = 0; n < MOST_UNDER_WAY + 10; n += 1) client.send("c", "hi");
-  const { id } = client.send("c", "take me back");
+  const { sendId: id } = client.send("c", "take me back");
   socket.sent.length = 0;
   client.interrupt("c", { turn: 2 });
   client.interrupt("c", { send: id });
@@ -110,7 +110,7 @@ test("a stop, credentials, an ack and a ping overtake a burst, and a send follow
 
 test("a close that waited does not close what was opened again", async () => {
   const { client, socket } = opened();
-  const [first] = Array.from({ length: MOST_UNDER_WAY }, () => client.send("d", "hi").id);
+  const [first] = Array.from({ length: MOST_UNDER_WAY }, () => client.send("d", "hi").sendId);
   const closed = client.close("c");
   client.open("c");
   started(socket, first);
@@ -122,8 +122,8 @@ test("a burst in one conversation costs the same per send, reply and event", () 
   const { client, socket } = opened();
   const answers = Array.from({ length: 3_000 }, () => client.send("c", "hi"));
   const began = performance.now();
-  for (const { id } of answers) started(socket, id);
-  answers.forEach(({ id }, n) => socket.deliver(message(n + 1, id)));
+  for (const { sendId: id } of answers) started(socket, id);
+  answers.forEach(({ sendId: id }, n) => socket.deliver(message(n + 1, id)));
   socket.deliver(start(3_001, 1), { ...delta(3_002, "yes"), turn: 3_001 });
   assert.equal(answers[0].text, "yes");
   assert.equal(answers[2_999].turn, undefined);

@@ -18,7 +18,7 @@ test("what was given before the welcome goes out after it, opens first", () => {
   const world = setUp();
   world.client.start();
   world.client.open("c", { config: { model: "m" } });
-  const { id } = world.client.send("c", "hi");
+  const { sendId: id } = world.client.send("c", "hi");
   const socket = greet(world);
   assert.deepEqual(socket.commands.slice(1).map((frame) => frame.type), ["open", "send"]);
   assert.deepEqual(socket.last("open").config, { model: "m" });
@@ -27,7 +27,7 @@ test("what was given before the welcome goes out after it, opens first", () => {
 
 test("a send is shown at once, and once, whatever comes first", () => {
   const { client, socket, conversation } = opened();
-  const { id } = client.send("c", "hi");
+  const { sendId: id } = client.send("c", "hi");
   assert.deepEqual([...conversation.sends.keys()], [id]);
   assert.equal(conversation.busy, true);
   socket.deliver(message(1, id));
@@ -40,7 +40,7 @@ test("a send is shown at once, and once, whatever comes first", () => {
 test("after a cut it opens from its cursor and sends again under the same id", async () => {
   const { client, socket, network, clock, replies } = opened();
   const answer = client.send("c", "hi");
-  const { id } = answer;
+  const { sendId: id } = answer;
   socket.deliver(message(1, id), start(2, 1), delta(3, "a"));
   socket.cut();
   assert.equal(client.status.state, "waiting");
@@ -161,7 +161,7 @@ test("an interrupt says what was seen", () => {
 
 test("a refused send keeps its text and its id", () => {
   const { client, socket, conversation } = opened();
-  const { id } = client.send("c", "hi", { policy: "reject" });
+  const { sendId: id } = client.send("c", "hi", { policy: "reject" });
   const error = { code: "busy", message: "A turn runs.", retryable: true };
   socket.deliver({ type: "reply", re: id, ok: false, error });
   assert.deepEqual(conversation.sends.get(id).error, error);
@@ -177,7 +177,7 @@ test("a refused send keeps its text and its id", () => {
 
 test("draining holds a send for the next connection, a rate limit for its time", () => {
   const { client, socket, clock, network } = opened();
-  const { id } = client.send("c", "hi");
+  const { sendId: id } = client.send("c", "hi");
   const refuse = (target, code, more) =>
     target.deliver({ type: "reply", re: id, ok: false, error: { code, message: "", retryable: true, ...more } });
   refuse(socket, "rate_limited", { retry_after_ms: 700 });

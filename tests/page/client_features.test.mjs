@@ -11,7 +11,7 @@ test("an answer is read as it comes, over a cut", async () => {
   const { client, socket, clock, network } = opened();
   const answer = client.send("c", "hi");
   const texts = read(answer);
-  socket.deliver(message(1, answer.id), start(2, 1), delta(3, "One "));
+  socket.deliver(message(1, answer.sendId), start(2, 1), delta(3, "One "));
   await settled();
   socket.deliver(delta(4, "two"));
   await settled();
@@ -29,7 +29,7 @@ test("an answer is read as it comes, over a cut", async () => {
 test("an answer that was complete before it is read is read at once", async () => {
   const { client, socket } = opened();
   const answer = client.send("c", "hi");
-  socket.deliver(message(1, answer.id), start(2, 1), delta(3, "All"), done(4, "All"));
+  socket.deliver(message(1, answer.sendId), start(2, 1), delta(3, "All"), done(4, "All"));
   assert.deepEqual(await read(answer), ["All"]);
 });
 
@@ -37,8 +37,8 @@ test("an answer can be stopped: the turn by what was had, a send that waits by i
   const { client, socket } = opened();
   const answer = client.send("c", "hi");
   answer.interrupt();
-  assert.equal(socket.last("interrupt").send, answer.id);
-  socket.deliver(message(1, answer.id), start(2, 1), delta(3, "One"));
+  assert.equal(socket.last("interrupt").send, answer.sendId);
+  socket.deliver(message(1, answer.sendId), start(2, 1), delta(3, "One"));
   answer.interrupt();
   const { turn, seen_seq: seen } = socket.last("interrupt");
   assert.deepEqual([turn, seen], [2, 3]);
@@ -48,14 +48,14 @@ test("a message that joins a turn is answered by it", async () => {
   const { client, socket } = opened();
   socket.deliver(message(1, "other"), start(2, 1));
   const answer = client.send("c", "and this", { policy: "steer" });
-  socket.deliver(message(3, answer.id, { steers: 2 }), delta(4, "Yes"), done(5, "Yes"));
+  socket.deliver(message(3, answer.sendId, { steers: 2 }), delta(4, "Yes"), done(5, "Yes"));
   assert.deepEqual(await read(answer), ["Yes"]);
 });
 
 test("no answer has a reason: a refusal, or the end of the client", async () => {
   const { client, socket } = opened();
   const first = client.send("c", "hi");
-  socket.deliver(refused(first.id, "queue_full"));
+  socket.deliver(refused(first.sendId, "queue_full"));
   await assert.rejects(read(first), { name: "CommandError", code: "queue_full", message: "It is queue_full." });
   await assert.rejects(first.accepted(), { code: "queue_full" });
   await assert.rejects(first.wait(), { code: "queue_full" });
@@ -89,12 +89,12 @@ test("an answer fails as its turn did, and where it is not whole", async () => {
   const { client, socket } = opened();
   const failed = client.send("c", "hi");
   const error = { type: "error", conversation: "c", seq: 3, turn: 2, code: "upstream_rate_limited", message: "Slow.", retryable: true, retry_after_ms: 1_500 };
-  socket.deliver(message(1, failed.id), start(2, 1), error, done(4, "", { status: "failed" }));
+  socket.deliver(message(1, failed.sendId), start(2, 1), error, done(4, "", { status: "failed" }));
   await assert.rejects(failed.answer(), { name: "TurnError", code: "upstream_rate_limited", retryable: true, retryAfterSeconds: 1.5 });
   assert.equal((await failed.wait()).status, "failed");
   assert.deepEqual(await read(failed), []);
   const cut = client.send("c", "hi");
-  socket.deliver(message(5, cut.id), start(6, 5), delta(7, "Half", 6), done(8, "Half", { turn: 6, status: "incomplete", reason: "max_output_tokens" }));
+  socket.deliver(message(5, cut.sendId), start(6, 5), delta(7, "Half", 6), done(8, "Half", { turn: 6, status: "incomplete", reason: "max_output_tokens" }));
   await assert.rejects(cut.answer(), { name: "IncompleteAnswerError", text: "Half", message: /max_output_tokens/ });
 });
 
@@ -103,17 +103,17 @@ test("a reset voids what was read, and lets the rest begin anew", async () => {
   const half = client.send("c", "hi");
   const fresh = client.send("c", "and");
   const gone = client.send("c", "or");
-  for (const { id } of [half, fresh, gone]) socket.deliver(ok(id, "queued"));
+  for (const { sendId: id } of [half, fresh, gone]) socket.deliver(ok(id, "queued"));
   await half.accepted();
   const texts = half.pieces();
-  socket.deliver(message(1, half.id), start(2, 1), delta(3, "One "));
+  socket.deliver(message(1, half.sendId), start(2, 1), delta(3, "One "));
   assert.equal((await texts.next()).value, "One ");
   socket.cut();
   clock.pass(1_000);
   const second = greet(network);
   attach(second, { outcome: "reset", reason: "expired", oldest: 5, head: 8 });
   await assert.rejects(texts.next(), { name: "ConversationResetError", reason: "expired" });
-  second.deliver(message(5, fresh.id), { ...start(6, 5) }, delta(7, "Yes", 6), done(8, "Yes", { turn: 6 }), { type: "caught_up", conversation: "c", seq: 8 });
+  second.deliver(message(5, fresh.sendId), { ...start(6, 5) }, delta(7, "Yes", 6), done(8, "Yes", { turn: 6 }), { type: "caught_up", conversation: "c", seq: 8 });
   assert.equal(await fresh.answer(), "Yes");
   await assert.rejects(gone.wait(), { name: "ConversationResetError" });
 });
@@ -171,7 +171,7 @@ test("what is deleted elsewhere ends as by a delete of one's own", async () => {
   const keep = { load: () => [], add() {}, remove: (id) => removed.push(id) };
   const { client, socket, clock, network } = opened({ handlers, tools, keep });
   const [running, waiting] = [client.send("c", "hi"), client.send("c", "and")];
-  socket.deliver(message(1, running.id), ok(running.id, "started"), start(2, 1), request("k"));
+  socket.deliver(message(1, running.sendId), ok(running.sendId, "started"), start(2, 1), request("k"));
   const configured = client.configure("c", { model: "m" });
   await settled();
   assert.equal(signal.aborted, false);
@@ -181,7 +181,7 @@ test("what is deleted elsewhere ends as by a delete of one's own", async () => {
   const said = { name: "CommandError", code: "conversation_not_found", message: "It was deleted." };
   for (const ended of [running.wait(), waiting.accepted(), configured]) await assert.rejects(ended, said);
   assert.equal(signal.aborted, true);
-  assert.deepEqual(removed, [running.id, waiting.id]);
+  assert.deepEqual(removed, [running.sendId, waiting.sendId]);
   assert.equal(client.conversations.size, 0);
   assert.equal(client.status.error, null, "it is no fault of the connection");
   socket.cut();
@@ -194,7 +194,7 @@ test("what was deleted while the connection was down is not made anew, and what 
   const handlers = { deleted: (id, { code }, unsent) => gone.push([id, code, unsent.map(({ content }) => content)]) };
   const { client, socket, clock, network } = opened({ handlers });
   const [said, first] = [client.send("c", "said"), client.send("c", "one")];
-  socket.deliver(message(1, said.id), ok(said.id, "started"));
+  socket.deliver(message(1, said.sendId), ok(said.sendId, "started"));
   socket.cut();
   const second = client.send("c", "two");
   clock.pass(1_000);
@@ -227,7 +227,7 @@ test("what is opened only if it is there is not made where it is not", () => {
 test("what is longer than the server takes is refused here and kept on the screen", async () => {
   const { client, socket, conversation } = opened({}, { ...WELCOME, limits: { frame_bytes: 1_024 } });
   const refusal = client.send("c", "漢".repeat(400));
-  const { id } = refusal;
+  const { sendId: id } = refusal;
   await assert.rejects(refusal.accepted(), { code: "too_large" });
   assert.equal(socket.last("send"), undefined);
   assert.equal(conversation.sends.get(id).error.code, "too_large");
@@ -237,7 +237,7 @@ test("what is longer than the server takes is refused here and kept on the scree
 
 test("ids are random where there is no HTTPS too", () => {
   const { client, socket } = opened({ newId: undefined });
-  const ids = Array.from({ length: 100 }, () => client.send("c", "hi").id);
+  const ids = Array.from({ length: 100 }, () => client.send("c", "hi").sendId);
   assert.equal(new Set(ids).size, 100);
   assert.ok(ids.every((id) => /^[0-9a-f]{32}$/.test(id)));
   assert.ok(socket.last("send"));

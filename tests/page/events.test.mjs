@@ -32,7 +32,7 @@ test("what a handler of events throws harms nothing", async () => {
   globalThis.reportError = (fault) => uncaught.push(fault.message);
   const { client, socket } = opened({ handlers: { event: () => { throw new Error("mine"); } } });
   const answer = client.send("c", "hi");
-  socket.deliver(message(1, answer.id), start(2, 1), delta(3, "a"), done(4, "a"));
+  socket.deliver(message(1, answer.sendId), start(2, 1), delta(3, "a"), done(4, "a"));
   assert.equal(await answer.answer(), "a");
   assert.deepEqual(uncaught, ["mine", "mine", "mine", "mine"]);
   delete globalThis.reportError;
@@ -67,7 +67,7 @@ test("a call that never was complete is gone at the end, and no text with it", a
   const { client, socket } = opened();
   const answer = client.send("c", "hi");
   const texts = read(answer);
-  socket.deliver(message(1, answer.id), start(2, 1), delta(3, "a"), toolDelta(4, "{"), delta(5, "b"));
+  socket.deliver(message(1, answer.sendId), start(2, 1), delta(3, "a"), toolDelta(4, "{"), delta(5, "b"));
   await settled();
   socket.deliver(delta(6, "c"), done(7, "abc"));
   assert.deepEqual(await texts, ["ab", "c"]);

@@ -12,7 +12,7 @@ const send = (id, content = "hi") => ({ type: "send", conversation: "c", content
 test("sends outlive the page until they are replied to", () => {
   const storage = new Memory();
   const before = opened({ keep: keptIn(storage) });
-  const { id } = before.client.send("c", "hi");
+  const { sendId: id } = before.client.send("c", "hi");
   const after = setUp({ keep: keptIn(storage) });
   assert.deepEqual([...after.client.conversations.get("c").sends.keys()], [id]);
   after.client.start();

@@ -144,7 +144,7 @@ test("several may read one answer, and each comes to its end", async () => {
   const answer = client.send("c", "hi");
   const [one, other] = [answer.pieces(), answer.pieces()];
   const [first, second] = [one.next(), other.next()];
-  socket.deliver(message(1, answer.id), start(2, 1), delta(3, "word"));
+  socket.deliver(message(1, answer.sendId), start(2, 1), delta(3, "word"));
   const read = await Promise.race([first, second]);
   assert.deepEqual(read, { value: "word", done: false });
   const proof = { bytes: 4, crc32: crc32(new TextEncoder().encode("word")) };
@@ -187,7 +187,7 @@ test("what a server has lost together with its log is not waited for", async () 
   const { client, conversation, socket, clock, network } = opened();
   const answer = client.send("c", "hi");
   client.send("c", "still held");
-  socket.deliver({ type: "reply", re: answer.id, ok: true, outcome: "started" });
+  socket.deliver({ type: "reply", re: answer.sendId, ok: true, outcome: "started" });
   socket.cut();
   clock.pass(1_000);
   greet({ network });

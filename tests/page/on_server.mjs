@@ -61,7 +61,7 @@ const SESSIONS = {
     const ended = (client) =>
       new Promise((resolve) => {
         const look = () => {
-          const turn = client.conversations.get(id).turnOf(send.id);
+          const turn = client.conversations.get(id).turnOf(send.sendId);
           if (turn?.done) resolve(client.conversations.get(id).fold);
           else setTimeout(look, 5);
         };

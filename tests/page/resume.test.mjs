@@ -124,7 +124,7 @@ function play(seed) {
   for (let i = 0; i < 200; i += 1) {
     if (random() < 0.05) {
       const name = names[Math.floor(random() * names.length)];
-      given.set(client.send(name, `${i}`).id, name);
+      given.set(client.send(name, `${i}`).sendId, name);
     }
     if (random() < 0.04 && network.socket.readyState === 1) {
       for (const link of server.links) server.links.delete(link);
