@@ -8,17 +8,12 @@ base class with that code.
 from typing import ClassVar
 
 from protocol.client_events import ResetReason
-from protocol.codes import ERRORS, CloseCode
+from protocol.codes import CLOSE_ERRORS, ERRORS
 from protocol.content import ErrorBody
 from protocol.control import ErrorFrame
 from protocol.events import DoneEvent, TurnErrorEvent
 
-_STOPS: dict[int, str] = {
-    CloseCode.UNAUTHORIZED: "unauthorized",
-    CloseCode.FORBIDDEN: "forbidden",
-    CloseCode.NO_COMMON_VERSION: "unsupported_protocol",
-    CloseCode.NO_HELLO: "hello_required",
-}
+_STOPS: dict[int, str] = {**CLOSE_ERRORS}
 
 
 class ClientError(Exception):

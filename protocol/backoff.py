@@ -6,6 +6,12 @@ attempts went and does the waiting.
 
 from collections.abc import Callable
 
+BASE_SECONDS = 2.0
+"""Keeps 500 clients that lose one server together below 10 % in any 100 ms."""
+
+CAP_SECONDS = 30.0
+STABLE_SECONDS = 30.0
+
 
 class Backoff:
     """Spreads attempts evenly over a window that doubles until it is capped.
@@ -18,16 +24,15 @@ class Backoff:
         self,
         *,
         random: Callable[[], float],
-        base_seconds: float = 2.0,
-        cap_seconds: float = 30.0,
-        stable_seconds: float = 30.0,
+        base_seconds: float = BASE_SECONDS,
+        cap_seconds: float = CAP_SECONDS,
+        stable_seconds: float = STABLE_SECONDS,
     ) -> None:
         """Starts with no attempt made.
 
         Args:
             random: Gives numbers evenly spread over `[0, 1)`.
-            base_seconds: The first window. Two seconds keep 500 clients that lose one
-                server together below 10 % in any 100 ms.
+            base_seconds: The first window.
             cap_seconds: The largest window.
             stable_seconds: How long an attempt must have held to start over.
         """

@@ -26,10 +26,11 @@ _TRANSITIONS: dict[tuple[Phase, _Input], Phase] = {
     ("offline", "due"): "connecting",
 }
 
-# A server may miss one heartbeat on a busy machine, hardly two.
-_SILENT_HEARTBEATS = 2.5
-# A timer this late says that this process slept, not that the server is silent.
-_LATE_SECONDS = 1.0
+SILENT_HEARTBEATS = 2.5
+"""A server may miss one heartbeat on a busy machine, hardly two."""
+
+LATE_SECONDS = 1.0
+"""A timer this late says that this process slept, not that the server is silent."""
 
 
 class ClientStateError(Exception):
@@ -67,7 +68,7 @@ class Link:
     def heard(self, now: float) -> None:
         """Something arrived."""
         if self.phase == "online" and self._ping_at is not None:
-            self._dead_at = now + _SILENT_HEARTBEATS * self._heartbeat_seconds
+            self._dead_at = now + SILENT_HEARTBEATS * self._heartbeat_seconds
 
     def going_away(self, reconnect_after_seconds: float) -> None:
         """The server asks for this wait between the close and the next attempt."""
@@ -119,7 +120,7 @@ class Link:
             self._move("due")
             found.append("connect")
         if self._dead_at is not None and now >= self._dead_at:
-            if self.phase == "online" and now - self._dead_at > _LATE_SECONDS:
+            if self.phase == "online" and now - self._dead_at > LATE_SECONDS:
                 self._dead_at = now + self._heartbeat_seconds
             else:
                 found.append("silent" if self.phase == "online" else "no_welcome")

@@ -29,7 +29,7 @@ from protocol.commands import (
 MOST_UNDER_WAY = 64
 """Enough for 100 commands a second over half a second of network."""
 
-_USUAL_WAIT_SECONDS = 1.0
+USUAL_WAIT_SECONDS = 1.0
 """For a refusal that names no wait."""
 
 
@@ -49,6 +49,8 @@ class Outbox:
         self._count = 0
         self._waiting: OrderedDict[str, None] = OrderedDict()
         self._urgent: OrderedDict[str, None] = OrderedDict()
+        # Sends that go before all else, since their interrupt has gone.
+        self._named: OrderedDict[str, None] = OrderedDict()
         self._under_way: set[str] = set()
         self._refused: set[str] = set()
         self._deletes: dict[str, int] = {}
@@ -74,9 +76,7 @@ class Outbox:
         held = self._held.pop(command_id, None)
         if held is None:
             return None
-        self._waiting.pop(command_id, None)
-        self._urgent.pop(command_id, None)
-        self._refused.discard(command_id)
+        self._take_off(command_id)
         self._landed(held.command)
         if isinstance(held.command, Delete):
             self._forget_delete(held.command.conversation)
@@ -114,7 +114,7 @@ class Outbox:
             self._refused.add(command_id)
             self._most = 1
             self._paused_until = now + (
-                _USUAL_WAIT_SECONDS if wait_seconds is None else wait_seconds
+                USUAL_WAIT_SECONDS if wait_seconds is None else wait_seconds
             )
 
     def advance(self, now: float) -> None:
@@ -138,14 +138,14 @@ class Outbox:
         Args:
             has_room: Whether there is room for a frame that can wait.
         """
-        command_id = self._next() if has_room else None
+        command_id = next(iter(self._named), None)
+        if command_id is None and has_room:
+            command_id = self._next()
         if command_id is None:
             command_id = next(iter(self._urgent), None)
         if command_id is None:
             return None
-        self._waiting.pop(command_id, None)
-        self._urgent.pop(command_id, None)
-        self._refused.discard(command_id)
+        self._take_off(command_id)
         self._under_way.add(command_id)
         held = self._held[command_id]
         match held.command:
@@ -153,8 +153,7 @@ class Outbox:
                 self._deleting[held.command.conversation] = []
             case Interrupt(send=str() as send) if send in self._waiting:
                 # The server remembers this for a minute, and the send may wait longer.
-                self._urgent[send] = None
-                self._urgent.move_to_end(send, last=False)
+                self._named[send] = None
             case _:
                 pass
         return held.command, held.frame
@@ -163,6 +162,7 @@ class Outbox:
         """Everything goes out anew."""
         self._waiting.clear()
         self._urgent.clear()
+        self._named.clear()
         self._under_way.clear()
         self._refused.clear()
         self._deleting.clear()
@@ -170,6 +170,12 @@ class Outbox:
         self._paused_until = None
         for held in self._held.values():
             self._wait(held.command)
+
+    def _take_off(self, command_id: str) -> None:
+        self._waiting.pop(command_id, None)
+        self._urgent.pop(command_id, None)
+        self._named.pop(command_id, None)
+        self._refused.discard(command_id)
 
     def _wait(self, command: Command) -> None:
         self._waiting[command.id] = None

@@ -4,9 +4,9 @@ Frames for the wire and events for the application, until the driver takes them.
 """
 
 from protocol.client_events import ClientEvent
-from protocol.client_pace import ACK_COST, Pace
+from protocol.client_pace import Pace
 from protocol.codec import encode
-from protocol.commands import Ack, Frame
+from protocol.commands import ACK_COST, Ack, Frame
 from protocol.content import ErrorBody
 
 

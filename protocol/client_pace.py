@@ -6,14 +6,11 @@ must not wait, such as an interrupt: that goes whether or not there is room.
 
 from protocol.content import Limits
 
-ACK_COST = 0.1
-"""What the server counts an `ack` as; everything else is one frame."""
-
-_KEPT_BACK = 0.1
+KEPT_BACK = 0.1
 """Share of the burst that is kept for what does not ask for room, and for frames
 that a network holds up and then brings together."""
 
-_ROUNDING = 1e-4
+ROUNDING = 1e-4
 """So that there is room at `room_at`, whatever a clock makes of it."""
 
 
@@ -29,7 +26,7 @@ class Pace:
         """A connection begins; its `hello` is on its way already."""
         self._per_second = limits.frames_per_second or None
         self._burst = float(limits.frames_burst or limits.frames_per_second or 0)
-        self._kept_back = self._burst * _KEPT_BACK // 1
+        self._kept_back = self._burst * KEPT_BACK // 1
         self._frames = self._burst - 1
         self._at = now
 
@@ -46,7 +43,7 @@ class Pace:
 
     def has_room(self) -> bool:
         """Whether a frame that can wait may go, as far as time was told."""
-        return self._per_second is None or self._missing() <= _ROUNDING
+        return self._per_second is None or self._missing() <= ROUNDING
 
     def room_at(self) -> float:
         """When there is room for one frame; a time that is past where there is."""

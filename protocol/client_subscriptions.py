@@ -17,7 +17,9 @@ from protocol.content import ErrorBody
 from protocol.control import CaughtUp, ErrorFrame, Reply
 from protocol.events import LogEvent
 
-_MOST_MISSES = 3
+MOST_MISSES = 3
+"""How often a gap is asked for before the connection is given up."""
+
 _DELETED = (
     "The server no longer has this conversation: it was deleted, or the server's store"
     " was."
@@ -195,7 +197,7 @@ class Subscriptions:
 
     def _attach_again(self, subscription: Subscription) -> None:
         subscription.misses += 1
-        if subscription.misses <= _MOST_MISSES:
+        if subscription.misses <= MOST_MISSES:
             self._attach(subscription)
         else:
             subscription.attached = False

@@ -141,7 +141,20 @@ CLOSES: dict[CloseCode, CloseMeaning] = {
 
 Advice = Literal["stop", "back_off", "reconnect_now"]
 
-_FATAL = {1000, 1003, 1007}
+FATAL = frozenset({1000, 1003, 1007})
+"""Close codes after which reconnecting would fail alike, beside those in `ENDING`."""
+
+ENDING = range(4400, 4500)
+PROMPT = range(4600, 4700)
+"""Close codes after which a client should reconnect at once."""
+
+CLOSE_ERRORS = {
+    CloseCode.UNAUTHORIZED: "unauthorized",
+    CloseCode.FORBIDDEN: "forbidden",
+    CloseCode.NO_COMMON_VERSION: "unsupported_protocol",
+    CloseCode.NO_HELLO: "hello_required",
+}
+"""The error codes that close codes stand for."""
 
 
 def advice(code: int) -> Advice:
@@ -151,8 +164,8 @@ def advice(code: int) -> Advice:
     jitter. `reconnect_now`: the server asks for it. Codes that are not in the
     catalogue (1006 too: no close frame came) mean `back_off`.
     """
-    if code in _FATAL or 4400 <= code <= 4499:
+    if code in FATAL or code in ENDING:
         return "stop"
-    if 4600 <= code <= 4699:
+    if code in PROMPT:
         return "reconnect_now"
     return "back_off"

@@ -192,6 +192,14 @@ class Ack(Frame, frozen=True, kw_only=True, omit_defaults=True, tag="ack"):
     seq: Annotated[int, Meta(ge=0, le=MAX_SEQ)]
 
 
+ACK_COST = 0.1
+"""What the server counts an `ack` as; everything else is one frame.
+
+A client may acknowledge each frame it gets; the server takes an `ack` that comes too
+early too, since a window may wait for it.
+"""
+
+
 class Close(Command, frozen=True, kw_only=True, omit_defaults=True, tag="close"):
     """Detaches this connection; a running turn goes on."""
 

@@ -1,10 +1,9 @@
 // When to dial again: full-jitter back-off, and what a close code asks for.
 // Holds numbers only; the caller tells how attempts went and does the waiting.
 
-export const BACKOFF_SECONDS = [2, 30];
-const STABLE_MS = 30_000;
+import { BACKOFF_SECONDS, ENDING_CLOSES, FATAL_CLOSES, PROMPT_CLOSES, STABLE_SECONDS } from "./constants.js";
 
-const FATAL = new Set([1000, 1003, 1007]);
+const isIn = ([first, last], code) => code >= first && code <= last;
 
 /**
  * What to do after a close: `stop` (reconnecting would fail alike), `back_off`
@@ -13,8 +12,8 @@ const FATAL = new Set([1000, 1003, 1007]);
  */
 export function advice(code) {
   if (code === null) return "back_off";
-  if (FATAL.has(code) || (code >= 4400 && code <= 4499)) return "stop";
-  if (code >= 4600 && code <= 4699) return "reconnect_now";
+  if (FATAL_CLOSES.includes(code) || isIn(ENDING_CLOSES, code)) return "stop";
+  if (isIn(PROMPT_CLOSES, code)) return "reconnect_now";
   return "back_off";
 }
 
@@ -40,7 +39,7 @@ export class Backoff {
 
   /** Says how long the last connection held; long enough starts over. */
   held(upMs) {
-    if (upMs < STABLE_MS) return;
+    if (upMs < STABLE_SECONDS * 1_000) return;
     this.reset();
   }
 

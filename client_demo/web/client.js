@@ -4,8 +4,8 @@
 // `fold.js` makes of events what stands on a screen; this is what applications use.
 
 import { Answer, Answers } from "./answer.js";
-import { BACKOFF_SECONDS } from "./backoff.js";
 import { call } from "./boundary.js";
+import { BACKOFF_SECONDS } from "./constants.js";
 import { Engine } from "./engine.js";
 import { CommandError, stopError } from "./errors.js";
 import { randomId } from "./ids.js";

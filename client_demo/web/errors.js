@@ -1,6 +1,8 @@
 // What can go wrong, as errors. Their names, members and occasions are those of the
 // Python client's `client_demo/errors.py`; codes are the protocol's, in docs/reference/errors.md.
 
+import { CLOSE_ERRORS } from "./constants.js";
+
 /** The base of all errors that the client gives. */
 export class ClientError extends Error {
   name = this.constructor.name;
@@ -48,15 +50,13 @@ export class CommandError extends CodedError {}
 /** A turn failed: its `done` has the status `failed`. */
 export class TurnError extends CodedError {}
 
-const STOPS = { 4401: "unauthorized", 4403: "forbidden", 4406: "unsupported_protocol", 4408: "hello_required" };
-
 /**
  * Why a client has stopped.
  * @param {number | null} code of the close; null where the application stopped it
  * @param {object | null} said the last fault that belongs to no command
  */
 export function stopError(code, said) {
-  const name = STOPS[code];
+  const name = CLOSE_ERRORS[code];
   if (name === undefined) return new StoppedError(code, said?.message);
   if (said?.code === name) return new CommandError(said);
   return new CommandError({ code: name, message: `The server closed with ${code}.` });

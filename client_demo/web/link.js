@@ -2,11 +2,9 @@
 // up, how long to wait. Knows nothing of conversations; `client.js` does.
 
 import { advice, Backoff } from "./backoff.js";
+import { LATE_SECONDS, SILENT_HEARTBEATS, SUBPROTOCOL } from "./constants.js";
 
-const SUBPROTOCOL = "wsserver.v1";
 const ANSWER_TIMEOUT_MS = 5_000;
-// A server may miss one heartbeat on a busy machine, hardly two.
-const SILENT_HEARTBEATS = 2.5;
 // Platforms take a longer wait for none at all.
 const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
@@ -105,7 +103,7 @@ export class Link {
     this.#heartbeatMs = Math.max(heartbeatMs, 100);
     this.#onlineSince = this.#clock.now();
     this.#timers.clear();
-    this.#watch();
+    this.#watch(this.#silentAt);
     this.#beat();
     this.#become("online", { code: null, retryAt: null });
   }
@@ -221,15 +219,23 @@ export class Link {
     this.#become("waiting", { code, retryAt: until });
   }
 
-  /** Looks for silence; in a hidden page it says nothing of the server. */
-  #watch() {
-    const periodMs = this.#heartbeatMs * SILENT_HEARTBEATS;
-    this.#timers.set("silent", periodMs, () => {
-      if (!this.#hidden() && this.#clock.now() - this.#heard >= periodMs) this.#demandAnswer();
-      this.#watch();
+  /** When the server will have been silent for too long. */
+  get #silentAt() {
+    return this.#heard + this.#heartbeatMs * SILENT_HEARTBEATS;
+  }
+
+  /** Looks for silence at a time; in a hidden page, or where this side slept, it says nothing of the server. */
+  #watch(at) {
+    this.#timers.set("silent", at - this.#clock.now(), () => {
+      const now = this.#clock.now();
+      const sleptMs = now - at;
+      if (now < this.#silentAt) this.#watch(this.#silentAt);
+      else if (this.#hidden() || sleptMs > LATE_SECONDS * 1_000) this.#watch(now + this.#heartbeatMs);
+      else this.#lost(null);
     });
   }
 
+  /** Asks whether the server is there, sooner than silence would tell. */
   #demandAnswer() {
     const asked = this.#clock.now();
     this.#on.ping(asked);

@@ -6,8 +6,7 @@
 // its conversation before the reply: it would be deleted too, if the `delete` had to be
 // sent again. Other conversations go on. Sister of `protocol/client_outbox.py`.
 
-/** Enough for 100 commands a second over half a second of network. */
-export const MOST_UNDER_WAY = 64;
+import { MOST_UNDER_WAY } from "./constants.js";
 
 /** What others wait for: a stop, a turn's tool, the connection's credentials. */
 const URGENT = new Set(["interrupt", "tool_result", "refresh"]);

@@ -1,16 +1,7 @@
 // How fast a client may send: the rate that the server announced, kept on this side, so
 // that nothing is refused that need not be. Sister of `protocol/client_pace.py`.
 
-/** What the server counts an `ack` as; everything else is one frame. */
-export const ACK_COST = 0.1;
-
-/**
- * Share of the burst that is kept for what does not ask for room, such as an interrupt,
- * and for frames that a network holds up and then brings together.
- */
-const KEPT_BACK = 0.1;
-/** So that there is room at `roomAt`, whatever a clock makes of it. */
-const ROUNDING = 1e-4;
+import { KEPT_BACK, ROUNDING } from "./constants.js";
 
 /** Frames that may go now; times are milliseconds on one clock. */
 export class Pace {

@@ -5,14 +5,12 @@
 // WebSocket; `fold.js` makes a screen of its events. Sister of `protocol/client.py`.
 
 import { Calls } from "./calls.js";
+import { ACK_COST, PROTOCOL, USUAL_WAIT_SECONDS } from "./constants.js";
 import { readFrame } from "./frames.js";
 import { Outbox } from "./outbox.js";
 import { Output } from "./output.js";
-import { ACK_COST } from "./pace.js";
 import { Subscriptions } from "./subscriptions.js";
 
-const PROTOCOL = 1;
-const USUAL_WAIT_MS = 1_000;
 const NO_REASON = { code: "internal", message: "No reason was given.", retryable: false };
 
 /** A `delete` that finds nothing has what it asked for: its reply was lost, or another was faster. */
@@ -265,7 +263,7 @@ export class Session {
     } else if (reply.error?.code === "draining") {
       // Stays held: the next connection sends it again under the same id.
     } else if (reply.error?.code === "rate_limited") {
-      this.#outbox.tooFast(reply.re, now + (reply.error.retry_after_ms ?? USUAL_WAIT_MS));
+      this.#outbox.tooFast(reply.re, now + (reply.error.retry_after_ms ?? USUAL_WAIT_SECONDS * 1_000));
     } else {
       this.#settle(command, reply);
       this.#sendDue();

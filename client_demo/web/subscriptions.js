@@ -1,9 +1,9 @@
 // The conversations that a client has open: opened again on each new connection and
 // after a hole, with what their verdicts say. Sister of `protocol/client_subscriptions.py`.
 
+import { MOST_MISSES } from "./constants.js";
 import { Subscription } from "./subscription.js";
 
-const MAX_MISSES = 3;
 /** For people; the server's own words are for who writes a client. */
 const DELETED = "The server no longer has this conversation: it was deleted, or the server's store was.";
 
@@ -138,7 +138,7 @@ export class Subscriptions {
 
   #reattach(subscription) {
     subscription.misses += 1;
-    if (subscription.misses > MAX_MISSES) this.#output.notice("drop", { why: "gap" });
+    if (subscription.misses > MOST_MISSES) this.#output.notice("drop", { why: "gap" });
     else this.#attach(subscription);
   }
 

@@ -8,6 +8,7 @@ import orjson
 
 from protocol.generate.asyncapi import asyncapi
 from protocol.generate.catalogue import errors_page
+from protocol.generate.constants import constants
 from protocol.generate.schema import json_schema
 from protocol.generate.shapes import shapes
 from protocol.generate.typescript import typescript
@@ -20,6 +21,7 @@ ARTEFACTS: dict[str, Callable[[], str]] = {
     "protocol/schemas/wsserver.d.ts": typescript,
     "client_demo/web/protocol.d.ts": typescript,
     "client_demo/web/shapes.js": shapes,
+    "client_demo/web/constants.js": constants,
     "docs/reference/errors.md": errors_page,
 }
 """What is generated, by its path in the repository."""

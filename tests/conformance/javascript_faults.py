@@ -111,7 +111,7 @@ JAVASCRIPT: dict[str, tuple[str, str, str, str]] = {
     "lets a welcome shorten its waits": (
         "closes",
         "backoff.js",
-        "if (upMs < STABLE_MS) return;",
+        "if (upMs < STABLE_SECONDS * 1_000) return;",
         "",
     ),
     "speaks before the welcome": (
@@ -123,8 +123,8 @@ JAVASCRIPT: dict[str, tuple[str, str, str, str]] = {
     "waits for a silent server": (
         "connection",
         "link.js",
-        "if (this.#heard < asked && !this.#hidden()) this.#lost(null);",
-        "",
+        "else this.#lost(null);",
+        "else this.#watch(now + 1_000);",
     ),
     "runs a tool twice": (
         "tools",
@@ -252,10 +252,16 @@ JAVASCRIPT: dict[str, tuple[str, str, str, str]] = {
         " || this.unackedBytes >= this.ackEveryBytes",
         "",
     ),
-    "waits anew for an answer whenever it asks": (
+    "drops a server that missed one heartbeat": (
         "connection",
         "link.js",
-        "if (this.#asked !== null) return;",
+        "this.#heartbeatMs * SILENT_HEARTBEATS",
+        "this.#heartbeatMs",
+    ),
+    "lets a send wait that its interrupt has overtaken": (
+        "commands",
+        "outbox.js",
+        "first(this.#named) ?? ",
         "",
     ),
     "counts the gaps of an older connection": (
@@ -339,7 +345,7 @@ JAVASCRIPT: dict[str, tuple[str, str, str, str]] = {
     "waits for no word on how long": (
         "commands",
         "session.js",
-        "?? USUAL_WAIT_MS",
+        "?? USUAL_WAIT_SECONDS * 1_000",
         "?? 0",
     ),
     "asks for less when it opens again": (

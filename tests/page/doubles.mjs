@@ -33,6 +33,11 @@ export class Clock {
     return [...this.#timers.values()].map(({ at }) => at - this.#now);
   }
 
+  /** Lets `ms` pass with no timer run, as on a machine that sleeps. */
+  sleep(ms) {
+    this.#now += ms;
+  }
+
   /** Lets `ms` pass and runs what comes due, in order. */
   pass(ms) {
     const end = this.#now + ms;
@@ -41,7 +46,7 @@ export class Clock {
       if (due.length === 0) break;
       const [timer, { at, run }] = due.reduce((a, b) => (b[1].at < a[1].at ? b : a));
       this.#timers.delete(timer);
-      this.#now = at;
+      this.#now = Math.max(this.#now, at);
       run();
     }
     this.#now = end;

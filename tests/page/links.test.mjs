@@ -84,7 +84,7 @@ test("a server that does not welcome is given up", () => {
   assert.equal(client.status.state, "waiting");
 });
 
-test("silence is asked about, and only a dead socket is dropped", () => {
+test("only a silent socket is dropped, 2.5 heartbeats after its last byte", () => {
   const { socket, clock, client } = online();
   const pong = () => socket.deliver({ type: "pong", t: socket.last("ping").t, server_time: "" });
   for (let i = 0; i < 20; i += 1) {
@@ -93,7 +93,31 @@ test("silence is asked about, and only a dead socket is dropped", () => {
   }
   assert.equal(socket.closedBy, null);
   assert.equal(client.status.rttMs, 0);
-  clock.pass(75_000);
+  clock.pass(49_999);
+  assert.equal(socket.closedBy, null);
+  clock.pass(1);
+  assert.equal(socket.closedBy, "client");
+});
+
+test("who slept gives the server another heartbeat", () => {
+  const { socket, clock } = online();
+  clock.sleep(3_600_000);
+  clock.pass(0);
+  assert.equal(socket.closedBy, null);
+  assert.ok(socket.last("ping"));
+  socket.deliver({ type: "ping", t: 1, heads: {} });
+  clock.pass(49_999);
+  assert.equal(socket.closedBy, null);
+  clock.pass(1);
+  assert.equal(socket.closedBy, "client");
+});
+
+test("who slept beside a dead server finds out a heartbeat later", () => {
+  const { socket, clock } = online();
+  clock.sleep(3_600_000);
+  clock.pass(19_999);
+  assert.equal(socket.closedBy, null);
+  clock.pass(1);
   assert.equal(socket.closedBy, "client");
 });
 

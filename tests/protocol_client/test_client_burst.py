@@ -149,6 +149,16 @@ def test_a_send_that_waits_follows_the_interrupt_that_names_it(online: Wire) -> 
     assert (interrupt["send"], send["id"]) == (named.id, named.id)
 
 
+def test_a_send_that_its_interrupt_has_overtaken_goes_next(wire: Wire) -> None:
+    """Given again under its id, a send may stand behind the interrupt and others."""
+    named = wire.client.send("c", "take me back")
+    stop = wire.client.interrupt("c", send=named.id)
+    other = wire.client.send("c", "hi")
+    wire.client.again(named)
+    wire.connect()
+    assert [each["id"] for each in wire.sent()] == [stop.id, named.id, other.id]
+
+
 def test_a_close_that_waited_does_not_close_what_was_opened_again(online: Wire) -> None:
     online.open()
     given = [online.client.send("d", "hi").id for _ in range(MOST_UNDER_WAY)]

@@ -10,7 +10,7 @@ import structlog
 
 from protocol.codec import MAX_DEPTH, decode_command
 from protocol.codes import CloseCode
-from protocol.commands import Ack, Hello
+from protocol.commands import ACK_COST, Ack, Hello
 from protocol.content import ErrorBody
 from protocol.frame_error import FrameError
 from wsserver.auth.principal import ForbiddenError, UnauthorizedError
@@ -28,10 +28,6 @@ FRAMES_AT_A_TIME = 32
 
 HELLO_BYTES = 16_384
 """The longest frame of one who has not said who they are: room for any token."""
-
-ACK_COST = 0.1
-"""A client may acknowledge each frame it gets: they cost less than commands, and
-are taken even when they come too early, since a window may wait for them."""
 
 _TURNED_AWAY = {
     "unsupported_protocol": CloseCode.NO_COMMON_VERSION,
