@@ -1,14 +1,14 @@
-"""What can go wrong, as exceptions: one class for each code of the catalogue.
+"""What can go wrong, as exceptions: one class for each code that can get here.
 
 This is the only place where codes become classes; `protocol.codes` says what
-each means and what to do. A code that this client does not know yet raises the
-base class with that code.
+each means, and to who writes a client what to do. The other codes, and those that
+this client does not know yet, raise the base class with that code.
 """
 
 from typing import ClassVar
 
 from protocol.client_events import ResetReason
-from protocol.codes import CLOSE_ERRORS, ERRORS
+from protocol.codes import CLOSE_ERRORS
 from protocol.content import ErrorBody
 from protocol.control import ErrorFrame
 from protocol.events import DoneEvent, TurnErrorEvent
@@ -68,7 +68,7 @@ class IncompleteAnswerError(ClientError):
 class CodedError(ClientError):
     """An error from the server's catalogue.
 
-    A traceback also shows what the catalogue tells a program to do, as a note.
+    A traceback also shows what to do about it, as a note.
 
     Attributes:
         code: As on the wire.
@@ -76,12 +76,15 @@ class CodedError(ClientError):
         retryable: Whether the same again may succeed.
         retry_after_seconds: The least wait before that; None for no hint.
         param: A JSON path to the member at fault; None where it is no single one.
+        remedy: What an application can do; empty where nothing is known.
     """
 
     by_code: ClassVar[dict[str, type["CodedError"]]] = {}
+    remedy: ClassVar[str] = ""
 
-    def __init_subclass__(cls, *, code: str | None = None) -> None:
+    def __init_subclass__(cls, *, code: str | None = None, remedy: str = "") -> None:
         super().__init_subclass__()
+        cls.remedy = remedy
         if code is not None:
             CodedError.by_code[code] = cls
 
@@ -95,8 +98,8 @@ class CodedError(ClientError):
         param: str | None = None,
     ) -> None:
         super().__init__(f"{code}: {message}")
-        if code in ERRORS:
-            self.add_note(ERRORS[code].remedy)
+        if self.remedy:
+            self.add_note(self.remedy)
         self.code = code
         self.message = message
         self.retryable = retryable
@@ -114,123 +117,154 @@ class TurnError(CodedError):
     """A turn failed: its `done` has the status `failed`."""
 
 
-class BadJsonError(CommandError, code="bad_json"):
-    """The frame is not one JSON object in UTF-8."""
+class BadFrameError(
+    CommandError, code="bad_frame", remedy="Correct what `param` names."
+):
+    """A member is missing, of a wrong type, out of range, nested too deep or not for clients to set."""
 
 
-class BadFrameError(CommandError, code="bad_frame"):
-    """A member is missing, of a wrong type, out of range or nested too deep."""
-
-
-class UnknownTypeError(CommandError, code="unknown_type"):
-    """The frame's `type` is not a command."""
-
-
-class HelloRequiredError(CommandError, code="hello_required"):
-    """A command came before `hello`."""
-
-
-class UnsupportedProtocolError(CommandError, code="unsupported_protocol"):
+class UnsupportedProtocolError(
+    CommandError, code="unsupported_protocol", remedy="Update the older of the two."
+):
     """The server does not speak that version."""
 
 
-class UnauthorizedError(CommandError, code="unauthorized"):
+class UnauthorizedError(
+    CommandError, code="unauthorized", remedy="Get new credentials."
+):
     """The credentials are missing, wrong or expired."""
 
 
-class ForbiddenError(CommandError, code="forbidden"):
+class ForbiddenError(
+    CommandError, code="forbidden", remedy="Use credentials that may."
+):
     """The principal may not do this."""
 
 
-class ConversationNotFoundError(CommandError, code="conversation_not_found"):
+class ConversationNotFoundError(
+    CommandError,
+    code="conversation_not_found",
+    remedy="Open it again, without `create=False`, to begin anew.",
+):
     """No such conversation, or not yours."""
 
 
-class BadCursorError(CommandError, code="bad_cursor"):
-    """`after` is not a whole number from 0 to 2^53 - 1."""
-
-
-class BadModelError(CommandError, code="bad_model"):
+class BadModelError(
+    CommandError, code="bad_model", remedy="Choose one of `client.welcome.models`."
+):
     """No configured upstream knows the model."""
 
 
-class BusyError(CommandError, code="busy"):
+class BusyError(
+    CommandError,
+    code="busy",
+    remedy="Wait for the turn to end, or choose another `policy`.",
+):
     """A turn runs and the policy was `reject`."""
 
 
-class QueueFullError(CommandError, code="queue_full"):
+class QueueFullError(
+    CommandError, code="queue_full", remedy="Wait for a turn to end, then send again."
+):
     """Too many messages wait in this conversation."""
 
 
-class TooLargeError(CommandError, TurnError, code="too_large"):
+class TooLargeError(CommandError, TurnError, code="too_large", remedy="Send less."):
     """Something is larger than the limit that the message names."""
 
 
-class TooManyConversationsError(CommandError, code="too_many_conversations"):
-    """The connection, or the principal, has its limit of conversations open."""
+class TooManyConversationsError(
+    CommandError,
+    code="too_many_conversations",
+    remedy="Close one, or delete one, as the message says.",
+):
+    """The connection, or the principal, has its limit of conversations open, or the principal its limit of those that are stored."""
 
 
-class TooManyTurnsError(CommandError, code="too_many_turns"):
+class TooManyTurnsError(
+    CommandError,
+    code="too_many_turns",
+    remedy="Wait for a turn to end, then send again.",
+):
     """The principal has its limit of turns running."""
 
 
-class RateLimitedError(CommandError, code="rate_limited"):
-    """Too many frames in too short a time, or too many connections."""
-
-
-class IdempotencyConflictError(CommandError, code="idempotency_conflict"):
-    """The id was used for another content."""
-
-
-class DrainingError(CommandError, code="draining"):
-    """The server is about to stop and starts no turns."""
-
-
-class StoreUnavailableError(CommandError, TurnError, code="store_unavailable"):
+class StoreUnavailableError(
+    CommandError, TurnError, code="store_unavailable", remedy="Send again later."
+):
     """The log can't be written at the moment."""
 
 
-class InternalError(CommandError, TurnError, code="internal"):
+class InternalError(
+    CommandError,
+    TurnError,
+    code="internal",
+    remedy="Send again later; tell the operator.",
+):
     """The server failed in a way it did not foresee."""
 
 
-class UpstreamAuthError(TurnError, code="upstream_auth"):
+class UpstreamAuthError(TurnError, code="upstream_auth", remedy="Tell the operator."):
     """The upstream refused the server's credentials."""
 
 
-class UpstreamRateLimitedError(TurnError, code="upstream_rate_limited"):
+class UpstreamRateLimitedError(
+    TurnError,
+    code="upstream_rate_limited",
+    remedy="Send again after `retry_after_seconds`.",
+):
     """The upstream takes no more requests for now."""
 
 
-class UpstreamUnavailableError(TurnError, code="upstream_unavailable"):
+class UpstreamUnavailableError(
+    TurnError, code="upstream_unavailable", remedy="Send again later."
+):
     """The upstream could not be reached or is overloaded."""
 
 
-class UpstreamTimeoutError(TurnError, code="upstream_timeout"):
+class UpstreamTimeoutError(
+    TurnError, code="upstream_timeout", remedy="Send again later."
+):
     """The upstream did not begin to answer in time."""
 
 
-class UpstreamFailedError(TurnError, code="upstream_error"):
+class UpstreamFailedError(
+    TurnError,
+    code="upstream_error",
+    remedy="Read the message; the same is likely to fail again.",
+):
     """The upstream refused the request or failed while answering."""
 
 
-class ContextLengthError(TurnError, code="context_length"):
+class ContextLengthError(
+    TurnError,
+    code="context_length",
+    remedy="Fork at an earlier turn, or choose another model.",
+):
     """The conversation is too long for the model."""
 
 
-class ContentFilterError(TurnError, code="content_filter"):
+class ContentFilterError(
+    TurnError, code="content_filter", remedy="Say it in other words."
+):
     """The upstream's content filter refused the request."""
 
 
-class SchemaMismatchError(TurnError, code="schema_mismatch"):
+class SchemaMismatchError(
+    TurnError, code="schema_mismatch", remedy="Send again, or loosen the schema."
+):
     """The answer does not fit `response_schema`."""
 
 
-class TooManyToolRoundsError(TurnError, code="too_many_tool_rounds"):
+class TooManyToolRoundsError(
+    TurnError, code="too_many_tool_rounds", remedy="Ask for less at once."
+):
     """The model asked for more rounds of tools than are allowed."""
 
 
-class ResponseTooLargeError(TurnError, code="response_too_large"):
+class ResponseTooLargeError(
+    TurnError, code="response_too_large", remedy="Ask for less at once."
+):
     """The answer is larger than a turn may be."""
 
 

@@ -173,7 +173,7 @@ def _errors() -> Iterator[str]:
         if isinstance(kind, type) and issubclass(kind, Exception):
             yield f"| `{name}` | | {_first_line(kind)} |\n"
     for code, kind in CodedError.by_code.items():
-        yield f"| `{kind.__name__}` | `{code}` | {_first_line(kind)} {_where(kind)} |\n"
+        yield f"| `{kind.__name__}` | `{code}` | {_first_line(kind)} {_where(kind)} {kind.remedy} |\n"
 
 
 def _first_line(kind: type[Any]) -> str:

@@ -16,6 +16,7 @@ from typing import Final, Literal
 
 from msgspec.structs import replace
 
+from wsserver.engine.ending import LONGEST_WAIT_SECONDS
 from wsserver.engine.model import Failure
 from wsserver.engine.secrets import hide, telling_values, url_secrets
 from wsserver.providers.exact_json import is_object
@@ -88,9 +89,6 @@ _BY_WORD: Final = (
 )
 
 
-_LONGEST_WAIT_SECONDS = 86_400.0
-
-
 def failure_from_status(
     status: int,
     payload: object,
@@ -158,11 +156,11 @@ def read_retry_after(headers: Mapping[str, str], now: datetime) -> float | None:
     """
     milliseconds = _number(headers.get("retry-after-ms"))
     if milliseconds is not None:
-        return min(milliseconds / 1000, _LONGEST_WAIT_SECONDS)
+        return min(milliseconds / 1000, LONGEST_WAIT_SECONDS)
     value = headers.get("retry-after")
     seconds = _number(value)
     if seconds is not None:
-        return min(seconds, _LONGEST_WAIT_SECONDS)
+        return min(seconds, LONGEST_WAIT_SECONDS)
     if value is None:
         return None
     until = _date(value)
@@ -170,7 +168,7 @@ def read_retry_after(headers: Mapping[str, str], now: datetime) -> float | None:
         return None
     since = _date(headers.get("date", "")) or now
     wait = max((until - since).total_seconds(), 0.0)
-    return min(wait, _LONGEST_WAIT_SECONDS)
+    return min(wait, LONGEST_WAIT_SECONDS)
 
 
 def _failure(
