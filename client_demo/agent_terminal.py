@@ -7,10 +7,10 @@ from pathlib import Path
 
 from client_demo.agent import NOTE, Approve, agent
 from client_demo.complaints import complaint
-from client_demo.control_characters import without_controls
 from client_demo.errors import ClientError, IncompleteAnswerError, NotConnectedError
 from client_demo.exit_codes import COMPLETE, FAILED, INCOMPLETE, NO_CONNECTION
 from client_demo.keyboard import lines
+from protocol.control_characters import without_controls
 from protocol.events import (
     DeltaEvent,
     DoneEvent,

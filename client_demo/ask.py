@@ -8,7 +8,6 @@ from anyio.abc import TaskGroup
 
 from client_demo.client import connect
 from client_demo.complaints import complaint
-from client_demo.control_characters import without_controls
 from client_demo.errors import ClientError, NotConnectedError
 from client_demo.exit_codes import COMPLETE, FAILED, INCOMPLETE, NO_CONNECTION
 from client_demo.session import Notice
@@ -16,6 +15,7 @@ from client_demo.tasks import task_group
 from client_demo.turn import Turn
 from protocol.client_events import Connected, Disconnected
 from protocol.codec import encode
+from protocol.control_characters import without_controls
 from protocol.events import DeltaEvent, DoneEvent, RefusalEvent
 
 
@@ -88,7 +88,7 @@ async def _print(turn: Turn, *, as_json: bool) -> None:
     shown = without_controls if out.isatty() else str
     async for event in turn:
         if as_json:
-            out.write(encode(event).decode() + "\n")
+            out.write(shown(encode(event).decode()) + "\n")
         elif isinstance(event, DeltaEvent):
             out.write(shown(event.text))
         elif isinstance(event, RefusalEvent):

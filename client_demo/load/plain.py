@@ -2,7 +2,7 @@
 
 from rich.markup import escape
 
-from client_demo.control_characters import without_controls
+from protocol.control_characters import without_controls
 
 
 def plain(text: str) -> str:

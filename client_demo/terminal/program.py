@@ -17,7 +17,6 @@ from rich.console import Console
 
 from client_demo.client import connect
 from client_demo.complaints import complaint
-from client_demo.control_characters import without_controls
 from client_demo.errors import (
     ClientError,
     ConversationResetError,
@@ -46,6 +45,7 @@ from client_demo.turn import Turn
 from protocol.client_events import Connected, Disconnected, Lost
 from protocol.content import Content
 from protocol.control import Goaway, Waiting
+from protocol.control_characters import without_controls
 
 MEMORY_FILE = "chat.json"
 _HISTORY_FILE = "chat_history"

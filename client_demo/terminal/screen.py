@@ -7,10 +7,10 @@ from msgspec import Struct
 from rich.console import Console
 from rich.text import Text
 
-from client_demo.control_characters import without_controls
 from client_demo.live_markdown import LiveMarkdown, Trimmed
 from client_demo.terminal.desk import plain
 from protocol.control import Waiting
+from protocol.control_characters import without_controls
 from protocol.events import (
     DeltaEvent,
     DoneEvent,

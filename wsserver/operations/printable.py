@@ -1,10 +1,8 @@
-"""Text for a terminal: what others wrote must not move its cursor or set its title."""
+"""Text for an operator's terminal: what was in it that could harm shows as a mark."""
 
-import re
-
-_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+from protocol.control_characters import without_controls
 
 
 def printable(text: str) -> str:
-    """Returns the text without control characters, lines and tabs apart."""
-    return _CONTROLS.sub("\N{REPLACEMENT CHARACTER}", text)
+    """Returns the text with a mark for each control character, lines and tabs apart."""
+    return without_controls(text, "\N{REPLACEMENT CHARACTER}")
