@@ -2,6 +2,7 @@
 
 import os
 import signal
+import sys
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from functools import partial
 from pathlib import Path
@@ -42,6 +43,22 @@ def asking(server: Double, **members: Any) -> Callable[[], Awaitable[int]]:
 async def serve_answer(server: Double, *texts: str) -> None:
     await server.connection(1)
     await server.answer("c", *texts)
+
+
+@pytest.mark.parametrize("as_json", [False, True])
+async def test_ask_lets_nothing_through_that_could_harm_a_terminal(
+    server: Double,
+    as_json: bool,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    answer = partial(serve_answer, server, "a\u202eb", "\x9bc")
+    assert await both(asking(server, as_json=as_json), answer) == 0
+    out = capsys.readouterr().out
+    assert "ab" in out
+    assert "\u202e" not in out
+    assert "\x9b" not in out
 
 
 async def test_ask_prints_the_answer(
