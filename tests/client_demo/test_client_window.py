@@ -11,6 +11,9 @@ from tests.client_demo.double import Double
 from tests.fakes.server import server as server_process
 
 
+FAST = "demo/markdown:tokens_per_second=1000"
+
+
 @pytest.fixture(scope="module")
 def anyio_backend() -> str:
     return "asyncio"
@@ -67,7 +70,7 @@ async def test_without_a_window_nothing_is_acknowledged(server: Double) -> None:
 
 async def test_an_answer_and_a_history_are_longer_than_the_window(url: str) -> None:
     async def opened(client: Client) -> str:
-        chat = await client.open("c", model="demo/markdown", window_bytes=1024)
+        chat = await client.open("c", model=FAST, window_bytes=1024)
         turn = chat.send("hi") if not chat.view.turns else None
         async for _ in turn or _nothing():
             chat.ack()
