@@ -10,7 +10,6 @@ from client_demo import Client, connect
 from tests.client_demo.double import Double
 from tests.fakes.server import server as server_process
 
-
 FAST = "demo/markdown:tokens_per_second=1000"
 
 
