@@ -36,8 +36,8 @@ class Output:
         if self.frame_bytes is not None and len(frame) > self.frame_bytes:
             return ErrorBody(
                 code="too_large",
-                message=f"the frame has {len(frame)} bytes, the limit is"
-                f" {self.frame_bytes}; send less",
+                message=f"The frame has {len(frame)} bytes, the limit is"
+                f" {self.frame_bytes}; send less.",
                 retryable=False,
             )
         self._frames.append(frame)

@@ -97,7 +97,7 @@ def decode_command(
     if len(text) * 4 > max_bytes and (size := _size(text)) > max_bytes:
         raise FrameError(
             "too_large",
-            f"the frame has {size} bytes, the limit is {max_bytes}; send less",
+            f"The frame has {size} bytes, the limit is {max_bytes}; send less.",
             re=read_id(text, _CLIENT_FRAMES),
         )
     try:
@@ -142,7 +142,7 @@ def encode(frame: Struct) -> bytes:
     except (TypeError, ValueError, OverflowError, RecursionError) as error:
         kind = type(frame).__struct_config__.tag
         raise FrameError(
-            "bad_frame", f"the `{kind}` frame can't be written as JSON: {error}"
+            "bad_frame", f"The `{kind}` frame can't be written as JSON: {error}."
         ) from error
 
 
@@ -180,7 +180,7 @@ def _utf8(data: bytes) -> str:
     except UnicodeDecodeError as error:
         raise FrameError(
             "bad_json",
-            f"the frame is not UTF-8 from byte {error.start} on",
+            f"The frame is not UTF-8 from byte {error.start} on.",
             re=read_id(data.decode(errors="replace"), _CLIENT_FRAMES),
         ) from None
 

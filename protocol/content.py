@@ -87,6 +87,10 @@ class Detach(Struct, frozen=True, kw_only=True):
     grace_s: Annotated[float, Meta(ge=0, le=604_800)] | None
 
 
+LONGEST_MODEL = 256
+"""Of a model's name, in characters."""
+
+
 class Config(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Settings of a conversation.
 
@@ -103,7 +107,7 @@ class Config(Struct, frozen=True, kw_only=True, omit_defaults=True):
         detach: What a turn does when nobody is connected.
     """
 
-    model: Annotated[str, Meta(max_length=256)] | UnsetType | None = UNSET
+    model: Annotated[str, Meta(max_length=LONGEST_MODEL)] | UnsetType | None = UNSET
     instructions: str | UnsetType | None = UNSET
     tools: list[Tool] | UnsetType | None = UNSET
     tool_choice: ToolChoice | UnsetType | None = UNSET

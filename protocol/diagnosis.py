@@ -75,11 +75,11 @@ def diagnose(text: str, frames: Frames) -> FrameError:
     kind = _decoded(head.type)
     if not isinstance(kind, str):
         wrong = f"must be a string; got {kind_of(kind)}" if head.type else "is missing"
-        return FrameError("bad_frame", f"`type` {wrong}", "$.type", re)
+        return FrameError("bad_frame", f"`type` {wrong}.", "$.type", re)
     if kind not in frames:
         known = ", ".join(f"`{one}`" for one in frames)
         return FrameError(
-            "unknown_type", f"there is no {_echo(kind)}; use one of {known}", re=re
+            "unknown_type", f"There is no {_echo(kind)}; use one of {known}.", re=re
         )
     return _misfit(text, frames[kind], re)
 
@@ -87,11 +87,11 @@ def diagnose(text: str, frames: Frames) -> FrameError:
 def too_deep(text: str, frames: Frames, limit: int) -> FrameError:
     """Returns what is said of a frame that is deeper than `limit`."""
     member = deep_member(text, limit)
-    what = "the frame" if member is None else f"`{shortened(member)}`"
+    what = "The frame" if member is None else f"`{shortened(member)}`"
     return FrameError(
         "bad_frame",
         f"{what} holds lists and objects that stand more than {limit} deep in each"
-        " other, the frame included; send it flatter, or as a string",
+        " other, the frame included; send it flatter, or as a string.",
         "$" if member is None else f"$.{member}",
         read_id(text, frames),
     )
@@ -99,7 +99,7 @@ def too_deep(text: str, frames: Frames, limit: int) -> FrameError:
 
 def type_twice(re: str | None) -> FrameError:
     """Returns what is said of a frame with more than one `type`."""
-    return FrameError("bad_frame", "`type` stands twice", "$.type", re)
+    return FrameError("bad_frame", "`type` stands twice; give it once.", "$.type", re)
 
 
 def _id(head: _Head, frames: Frames) -> str | None:
@@ -136,7 +136,7 @@ def _not_object(text: str) -> FrameError:
         got = kind_of(orjson.loads(text))
     except orjson.JSONDecodeError:
         got = "something else"
-    return FrameError("bad_json", f"a frame must be one JSON object; got {got}")
+    return FrameError("bad_json", f"A frame must be one JSON object; got {got}.")
 
 
 def _not_json(text: str, frames: Frames) -> FrameError:
@@ -147,19 +147,19 @@ def _not_json(text: str, frames: Frames) -> FrameError:
     else:
         return FrameError(
             "bad_json",
-            "a string holds half of a surrogate pair; send whole characters",
+            "A string holds half of a surrogate pair; send whole characters.",
             re=read_id(text, frames),
         )
     if not text.strip():
-        return FrameError("bad_json", "the frame is empty; send one JSON object")
+        return FrameError("bad_json", "The frame is empty; send one JSON object.")
     try:
         orjson.loads(text)
     except orjson.JSONDecodeError as error:
         return FrameError(
             "bad_json",
-            f"the frame is not JSON: {error.msg} at character {error.pos}",
+            f"The frame is not JSON: {error.msg} at character {error.pos}.",
         )
-    return FrameError("bad_json", "the frame is not strict JSON")
+    return FrameError("bad_json", "The frame is not strict JSON.")
 
 
 def _misfit(text: str, frame: type[Struct], re: str | None) -> FrameError:
@@ -185,7 +185,7 @@ def _misfit(text: str, frame: type[Struct], re: str | None) -> FrameError:
     else:
         wrong = f"must be {words}; got {_got(text, steps, words)}"
     path = path.replace("[...]", "[*]")
-    return FrameError("bad_frame", f"`{shortened(path[1:])}` {wrong}", f"${path}", re)
+    return FrameError("bad_frame", f"`{shortened(path[1:])}` {wrong}.", f"${path}", re)
 
 
 def _step(match: Match[str]) -> Step:

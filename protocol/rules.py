@@ -42,7 +42,7 @@ def _ping(frame: Ping) -> None:
     if size > MAX_PING_BYTES:
         raise FrameError(
             "bad_frame",
-            f"`t` takes {size} bytes; {MAX_PING_BYTES} are allowed",
+            f"`t` takes {size} bytes; {MAX_PING_BYTES} are allowed.",
             "$.t",
         )
 
@@ -52,7 +52,7 @@ def _tool_result(frame: ToolResult) -> None:
         if frame.output is UNSET:
             raise FrameError(
                 "bad_frame",
-                "`output` is missing; give what the tool gave, or an `error`",
+                "`output` is missing; give what the tool gave, or an `error`.",
                 "$.output",
                 frame.id,
             )
@@ -60,7 +60,7 @@ def _tool_result(frame: ToolResult) -> None:
     elif frame.output is not UNSET:
         raise FrameError(
             "bad_frame",
-            "`error` stands beside `output`; give one of the two",
+            "`error` stands beside `output`; give one of the two.",
             "$.error",
             frame.id,
         )
@@ -71,7 +71,7 @@ def _interrupt(frame: Interrupt) -> None:
         raise FrameError(
             "bad_frame",
             "`send` stands beside `turn`; give one of the two, or neither for the"
-            " turn that runs",
+            " turn that runs.",
             "$.send",
             frame.id,
         )
@@ -79,7 +79,7 @@ def _interrupt(frame: Interrupt) -> None:
         raise FrameError(
             "bad_frame",
             "`seen_seq` is missing; `keep` `seen` needs the last number that the"
-            " user saw",
+            " user saw.",
             "$.seen_seq",
             frame.id,
         )
@@ -98,7 +98,7 @@ def _config(frame: Open | Configure) -> None:
         if tool.name in names:
             raise FrameError(
                 "bad_frame",
-                f"two tools have the name `{tool.name}`; give each its own",
+                f"Two tools have the name `{tool.name}`; give each its own.",
                 f"$.config.tools[{index}].name",
                 re,
             )
@@ -107,7 +107,7 @@ def _config(frame: Open | Configure) -> None:
     if isinstance(choice, NamedTool) and choice.name not in names:
         raise FrameError(
             "bad_frame",
-            f"`tool_choice` names `{choice.name}`, which is not among `tools`",
+            f"`tool_choice` names `{choice.name}`, which is not among `tools`.",
             "$.config.tool_choice.name",
             re,
         )
@@ -129,7 +129,7 @@ def _numbers(value: Any, path: str, re: str | None) -> None:
     except TypeError:
         raise FrameError(
             "bad_frame",
-            "an integer here is beyond 64 bits; send it as a string",
+            "An integer here is beyond 64 bits; send it as a string.",
             _too_big(value, path),
             re,
         ) from None

@@ -8,8 +8,10 @@ import ssl
 from functools import partial
 from pathlib import Path
 
+import orjson
+
 from protocol.commands import MAX_DELAY_MS
-from protocol.content import Limits, ServerInfo
+from protocol.content import LONGEST_MODEL, Limits, ServerInfo
 from protocol.nesting import MAX_DEPTH
 from wsserver import __version__
 from wsserver.connections.settings import ConnectionSettings
@@ -20,6 +22,7 @@ from wsserver.log.store import RECEIPTS_KEPT_SECONDS, Store
 from wsserver.open_files import spare
 from wsserver.reload import Reload, Renewable
 from wsserver.settings import Settings
+from wsserver.settings_checks import FRAME_OVERHEAD_BYTES
 from wsserver.settings_error import SettingsError
 from wsserver.small_files import read_small
 from wsserver.transports.addresses import read_networks
@@ -34,11 +37,8 @@ from wsserver.turns.retention import Retention
 from wsserver.turns.server_tools import ServerTools
 from wsserver.turns.services import ConversationLimits, Models
 
-FRAME_OVERHEAD_BYTES = 2_048
-"""Of a frame, what is not its content."""
-
-BURST = 5
-"""Of frames, so many seconds' worth may come at once."""
+BURST_SECONDS = 5
+"""So many seconds' worth of frames may come at once."""
 
 DAY_SECONDS = 86_400.0
 
@@ -99,15 +99,30 @@ def features(settings: Settings, store: Store, tools: ServerTools) -> tuple[str,
 def connection_settings(
     settings: Settings, models: Models, features: tuple[str, ...]
 ) -> ConnectionSettings:
-    """Returns what connections may take, and what `welcome` says of it."""
+    """Returns what connections may take, and what `welcome` says of it.
+
+    Raises:
+        SettingsError: No frame can hold the models' names, or no client ask for one.
+    """
+    names = tuple(models.names())
+    longest = max(names, key=len)
+    if len(longest) > LONGEST_MODEL:
+        raise SettingsError(
+            f"models: the name {longest[:20]}… has {len(longest)} characters, and"
+            f" clients can ask for {LONGEST_MODEL}; choose a shorter one"
+        )
+    size, most = len(orjson.dumps(names)), settings.max_frame_bytes
+    if size > most - FRAME_OVERHEAD_BYTES:
+        raise SettingsError(
+            f"models: their names take {size} bytes, which is more than a frame of"
+            f" {most} bytes has room for; configure fewer, or raise max_frame_bytes"
+        )
     # Without credentials everybody is the same principal.
     shared = settings.has_credentials
-    principal_connections = settings.max_principal_connections if shared else None
-    principal_conversations = settings.max_principal_conversations if shared else None
     principal_frames = settings.max_principal_frames_per_second if shared else None
     return ConnectionSettings(
         server=ServerInfo(name="wsserver", version=__version__),
-        models=tuple(models.names()),
+        models=names,
         features=features,
         limits=Limits(
             frame_bytes=settings.max_frame_bytes,
@@ -121,20 +136,19 @@ def connection_settings(
             turn_bytes=settings.max_turn_bytes,
             tool_rounds=settings.max_tool_rounds,
             frames_per_second=settings.max_frames_per_second,
-            frames_burst=BURST * settings.max_frames_per_second,
+            frames_burst=BURST_SECONDS * settings.max_frames_per_second,
             principal_frames_per_second=principal_frames,
-            principal_connections=principal_connections,
-            principal_conversations=principal_conversations,
+            principal_connections=settings.max_principal_connections
+            if shared
+            else None,
+            principal_conversations=settings.max_principal_conversations
+            if shared
+            else None,
             principal_stored_conversations=_stored(settings),
             address_connections=settings.max_address_connections,
             max_delay_ms=MAX_DELAY_MS,
         ),
-        frames_per_second=settings.max_frames_per_second,
-        frames_burst=BURST * settings.max_frames_per_second,
-        principal_connections=principal_connections,
-        principal_conversations=principal_conversations,
-        principal_frames_per_second=principal_frames,
-        principal_frames_burst=BURST * (principal_frames or 0),
+        principal_frames_burst=BURST_SECONDS * (principal_frames or 0),
         hello_seconds=settings.hello_timeout_seconds,
         heartbeat_seconds=settings.heartbeat_seconds,
         dead_after_seconds=settings.dead_after_seconds,

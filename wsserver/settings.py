@@ -13,6 +13,7 @@ from wsserver.setting_types import (
     Bound,
     Bytes,
     Count,
+    FrameBytes,
     Host,
     JwtAlgorithm,
     KeysUrl,
@@ -240,7 +241,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     ] = 5.0
 
     max_frame_bytes: Annotated[
-        Bytes, Meta(description="Longest frame in either direction.")
+        FrameBytes, Meta(description="Longest frame in either direction.")
     ] = 262_144
     max_connections: Annotated[
         Count, Meta(description="Client connections at a time.")

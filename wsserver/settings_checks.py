@@ -10,6 +10,12 @@ from collections.abc import Iterator, Mapping
 from wsserver.settings import Settings
 from wsserver.settings_error import SettingsError
 
+FRAME_OVERHEAD_BYTES = 2_048
+"""What a frame has around its content, at most: ids, a principal's name, numbers."""
+
+HEAD_BYTES = 150
+"""What one open conversation takes in a heartbeat, at most."""
+
 
 def check_together(settings: Settings, origins: Mapping[str, str]) -> None:
     """Refuses settings that contradict each other, or would let anyone in.
@@ -33,6 +39,7 @@ def check_together(settings: Settings, origins: Mapping[str, str]) -> None:
             f" {origins['dead_after_seconds']} leaves no time for a heartbeat;"
             f" set more than heartbeat_seconds ({settings.heartbeat_seconds:g})"
         )
+    _check_frames(settings, origins)
     _check_jwt(settings, origins)
     _check_inspect(settings, origins)
     if (settings.metrics_access == "token") is (settings.metrics_token_file is None):
@@ -64,6 +71,22 @@ def warnings_together(settings: Settings) -> Iterator[str]:
             " tls_cert_file and tls_key_file, or name the proxy that has TLS in"
             " trusted_proxies"
         )
+
+
+def _check_frames(settings: Settings, origins: Mapping[str, str]) -> None:
+    """Refuses what would make a frame longer than `max_frame_bytes`."""
+    room = settings.max_frame_bytes - FRAME_OVERHEAD_BYTES
+    for name, most, what in (
+        ("max_tool_output_bytes", room, "bytes of a tool's output"),
+        ("max_conversations", room // HEAD_BYTES, "conversations in a heartbeat"),
+    ):
+        value: int = getattr(settings, name)
+        if value > most:
+            raise SettingsError(
+                f"{name}: {value} from {origins[name]} is too many: a frame of"
+                f" {settings.max_frame_bytes} bytes has room for {most} {what}; set no"
+                " more than that, or raise max_frame_bytes"
+            )
 
 
 def _check_jwt(settings: Settings, origins: Mapping[str, str]) -> None:

@@ -229,7 +229,7 @@ async def test_an_error_that_is_too_large_becomes_a_shorter_one(server: Double) 
         await open_with(client, desperate)
         await request(server, "desperate")
         message = (await result(server))["error"]["message"]
-        assert message.startswith("the tool's error was refused: the frame has 300")
+        assert message.startswith("the tool's error was refused: The frame has 300")
     assert len(server.peers) == 1
 
 

@@ -184,6 +184,10 @@ async def test_who_may_choose_tools_is_told_which_the_server_runs() -> None:
         seen = await viewer.ask("open", conversation="c")
         assert seen["ok"]
         assert "server_tools" not in seen
+        many = {f"double{n}": PythonTool(f"double{n}", double) for n in range(1_001)}
+        r.services.server_tools = Registry([PythonTools(many)])
+        opened = await writer.ask("open", conversation="c")
+        assert opened["server_tools"] == list(many)[:1_000], "a frame holds no more"
 
 
 async def test_a_viewer_makes_no_conversation() -> None:

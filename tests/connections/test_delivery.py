@@ -16,15 +16,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.connections.journal import Disk, play
-from tests.connections.wire import SETTINGS, Client, connected
+from tests.connections.wire import Client, connected, limited
 from tests.fakes.rig import Rig, rig
 from tests.fakes.scripted import ScriptedProvider, says
 from wsserver.auth.open import LOCAL
 
 NAMES = ("c0", "c1", "c2")
-QUICK = msgspec.structs.replace(
-    SETTINGS, frames_burst=100_000, frames_per_second=100_000.0
-)
+QUICK = limited(frames_burst=100_000, frames_per_second=100_000)
 
 
 class Copy:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from protocol.codes import CloseCode
 from tests.connections.journal import settle
-from tests.connections.wire import SETTINGS, Tokens, connected
+from tests.connections.wire import Tokens, connected, limited
 from tests.fakes.rig import ALICE, rig
 from tests.fakes.scripted import ScriptedProvider, says
 from tests.fakes.weight import weight
@@ -22,23 +22,22 @@ BOB = Principal(name="bob", space="bob")
 ANN = Principal(name="ann", space="alice")
 
 
-def limited(
+def shared(
     connections: int | None = None,
-    per_second: float | None = None,
+    per_second: int | None = None,
     burst: int = 50,
     conversations: int | None = None,
 ) -> Any:
-    return msgspec.structs.replace(
-        SETTINGS,
+    settings = limited(
         principal_connections=connections,
         principal_frames_per_second=per_second,
-        principal_frames_burst=burst,
         principal_conversations=conversations,
     )
+    return msgspec.structs.replace(settings, principal_frames_burst=burst)
 
 
 def test_so_many_connections_and_no_more() -> None:
-    quotas = Quotas(limited(connections=2))
+    quotas = Quotas(shared(connections=2))
     quotas.join("a", 0.0)
     quotas.join("a", 0.0)
     quotas.join("b", 0.0)
@@ -52,7 +51,7 @@ def test_so_many_connections_and_no_more() -> None:
 
 
 def test_connections_share_what_may_be_said() -> None:
-    quotas = Quotas(limited(per_second=10, burst=20))
+    quotas = Quotas(shared(per_second=10, burst=20))
     shares = [quotas.join("a", 0.0), quotas.join("a", 0.0)]
     other = quotas.join("b", 0.0)
     taken = sum(shares[n % 2].take(0.0, 1.0) == 0 for n in range(40))
@@ -62,7 +61,7 @@ def test_connections_share_what_may_be_said() -> None:
 
 
 def test_to_leave_and_come_back_earns_nothing() -> None:
-    quotas = Quotas(limited(per_second=10, burst=20))
+    quotas = Quotas(shared(per_second=10, burst=20))
     taken = 0
     for step in range(100):
         now = step / 100
@@ -73,7 +72,7 @@ def test_to_leave_and_come_back_earns_nothing() -> None:
 
 
 def test_a_space_is_forgotten_once_its_bucket_is_full() -> None:
-    quotas = Quotas(limited(per_second=10, burst=20))
+    quotas = Quotas(shared(per_second=10, burst=20))
     weights: list[int] = []
     for number in range(1_000):
         space, now = f"s{number:03}", number / 100
@@ -82,17 +81,17 @@ def test_a_space_is_forgotten_once_its_bucket_is_full() -> None:
         weights.append(weight(quotas) if number in {250, 999} else 0)
     assert weights[999] < 1.1 * weights[250], "those of the two seconds it takes"
     quotas.join("last", 1_000.0)
-    fresh = Quotas(limited(per_second=10, burst=20))
+    fresh = Quotas(shared(per_second=10, burst=20))
     fresh.join("last", 1_000.0)
     assert weight(quotas) == weight(fresh)
 
 
 def test_without_a_rate_nothing_is_remembered() -> None:
-    quotas = Quotas(limited(connections=1))
+    quotas = Quotas(shared(connections=1))
     share = quotas.join("a", 0.0)
     assert share.take(0.0, 1e9) == 0
     quotas.leave("a", 0.0)
-    assert weight(quotas) == weight(Quotas(limited(connections=1)))
+    assert weight(quotas) == weight(Quotas(shared(connections=1)))
 
 
 @given(
@@ -104,7 +103,7 @@ def test_without_a_rate_nothing_is_remembered() -> None:
     )
 )
 def test_connections_are_counted_right(steps: list[tuple[str, str, float]]) -> None:
-    quotas = Quotas(limited(connections=3, per_second=10, burst=20))
+    quotas = Quotas(shared(connections=3, per_second=10, burst=20))
     counts = dict.fromkeys("abc", 0)
     now = 0.0
     for space, step, gap in steps:
@@ -121,7 +120,7 @@ def test_connections_are_counted_right(steps: list[tuple[str, str, float]]) -> N
             counts[space] += 1
             assert quotas.join(space, now).connections == counts[space]
     quotas.join("d", now + 100)
-    fresh = Quotas(limited(connections=3, per_second=10, burst=20))
+    fresh = Quotas(shared(connections=3, per_second=10, burst=20))
     for space in [*(one for one in "abc" for _ in range(counts[one])), "d"]:
         fresh.join(space, now)
     assert weight(quotas) == pytest.approx(weight(fresh), abs=20)
@@ -150,7 +149,7 @@ def member(r: Any, quotas: Quotas, token: str, settings: Any, **options: Any) ->
 
 
 async def test_one_connection_too_many_is_told_when_to_come_again() -> None:
-    settings = limited(connections=2)
+    settings = shared(connections=2)
     quotas = Quotas(settings)
     async with server() as r, member(r, quotas, "alice", settings) as alice:
         async with (
@@ -172,7 +171,7 @@ async def test_one_connection_too_many_is_told_when_to_come_again() -> None:
 
 
 async def test_whoever_is_not_believed_takes_no_place() -> None:
-    settings = limited(connections=1)
+    settings = shared(connections=1)
     quotas = Quotas(settings)
     async with server() as r:
         for token in ("wrong", "wrong", "alice"):
@@ -182,7 +181,7 @@ async def test_whoever_is_not_believed_takes_no_place() -> None:
 
 
 async def test_what_a_principal_says_is_limited_over_all_its_connections() -> None:
-    settings = limited(per_second=1, burst=60)
+    settings = shared(per_second=1, burst=60)
     quotas = Quotas(settings)
     async with (
         server() as r,
@@ -208,7 +207,7 @@ async def test_what_a_principal_says_is_limited_over_all_its_connections() -> No
 
 
 async def test_a_principal_has_so_many_conversations_open_and_no_more() -> None:
-    settings = limited(conversations=3)
+    settings = shared(conversations=3)
     quotas = Quotas(settings)
     async with (
         server() as r,

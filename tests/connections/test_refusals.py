@@ -5,10 +5,9 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import anyio
-import msgspec
 import pytest
 
-from tests.connections.wire import SETTINGS, Client, Tokens, connected
+from tests.connections.wire import Client, Tokens, connected, limited
 from tests.fakes.rig import ALICE, Rig, rig
 from tests.fakes.scripted import ScriptedProvider, says
 from wsserver.auth.open import LOCAL
@@ -103,6 +102,12 @@ async def busy() -> AsyncGenerator[tuple[Rig, Client]]:
             "conversation_not_found",
             "$.conversation",
         ),
+        (
+            "delete",
+            {"conversation": "x"},
+            "conversation_not_found",
+            "$.conversation",
+        ),
     ],
 )
 async def test_what_can_not_be_right_names_the_member_that_is_wrong(
@@ -154,7 +159,7 @@ async def test_who_did_not_want_to_wait_is_not_told_to() -> None:
 
 async def test_what_is_wrong_with_who_asks() -> None:
     tokens = Tokens(alice=ALICE, bob=Principal(name="bob", space="bob"))
-    one = msgspec.structs.replace(SETTINGS, principal_connections=1)
+    one = limited(principal_connections=1)
     quotas = Quotas(one)
     shake = Handshake(peer="test", token="alice")  # noqa: S106
     async with (

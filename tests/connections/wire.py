@@ -26,10 +26,21 @@ LIMITS = Limits(
     pending_tools=32,
     tool_output_bytes=131_072,
     idempotency_s=86_400,
+    frames_per_second=100,
+    frames_burst=500,
 )
 SETTINGS = ConnectionSettings(
     server=ServerInfo(name="wsserver", version="0"), models=("test",), limits=LIMITS
 )
+
+
+def limited(**limits: int | None) -> ConnectionSettings:
+    """Returns the settings with other limits."""
+    return msgspec.structs.replace(
+        SETTINGS, limits=msgspec.structs.replace(LIMITS, **limits)
+    )
+
+
 TIMEOUT_SECONDS = 5.0
 """For whatever has to happen; on trio's clock that is no time."""
 

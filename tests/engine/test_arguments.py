@@ -27,3 +27,10 @@ def test_deeper_is_not_valid(depth: int) -> None:
 def test_a_long_list_is_not_deep() -> None:
     text = "[" + ",".join(["{}"] * 5000) + "]"
     assert fault(weather(arguments=text), ANY, 100_000) is None
+
+
+def test_arguments_are_as_long_as_they_would_be_written_again() -> None:
+    short = f"[{','.join(['1e9'] * 10)}]"
+    assert fault(weather(arguments=short), ANY, 131) is None
+    said = fault(weather(arguments=short), ANY, 130)
+    assert said == "The arguments are longer than 130 bytes; the tool was not run."

@@ -5,10 +5,14 @@ from typing import Any
 import pytest
 
 from tests.engine.machine import connecting, machine
+from wsserver.engine.actions import AppendDone
 from wsserver.engine.answer import AnswerCheck
 from wsserver.engine.ending import (
+    LONGEST_MESSAGE,
+    LONGEST_REASON,
     LONGEST_WAIT_SECONDS,
     UNSAID,
+    error_members,
     silent,
     too_large,
     too_many_rounds,
@@ -115,3 +119,15 @@ def test_silence_is_told_in_seconds_since_the_model_was_asked() -> None:
     turn.time(70.0)
     error = turn.closed(71.0)[1].members  # type: ignore[union-attr]
     assert error["message"] == silent(60.0).message
+
+
+def test_what_a_provider_says_is_cut_to_what_a_frame_can_hold() -> None:
+    long = Failure(code="upstream_error", message="x" * 100_000, retryable=False)
+    assert len(error_members(long)["message"]) == LONGEST_MESSAGE
+    turn = machine()
+    turn.called(10, 0.0)
+    turn.connected(0.0)
+    end = Finished(reason="stop", upstream_reason="x" * 100_000)
+    *_, done = turn.finished(end, 0.0, 0.0, 0.5)
+    assert isinstance(done, AppendDone)
+    assert len(done.members["finish_reason"]) == LONGEST_REASON

@@ -205,3 +205,9 @@ def test_a_draft_that_nobody_knows_is_taken_for_the_newest(draft: str) -> None:
     said = schema_error({"$schema": draft, "items": [{}]})
     assert said is not None
     assert said.startswith("$['items']: ")
+
+
+def test_the_place_is_short_whatever_members_are_called() -> None:
+    said = misfit({"additionalProperties": {"type": "null"}}, {"x" * 10_000: 1})
+    assert said is not None
+    assert len(said) < 300

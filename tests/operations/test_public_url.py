@@ -285,14 +285,14 @@ WELCOME = (
 @pytest.mark.parametrize(
     ("answers", "says"),
     [
-        (["hello"], "the frame is not JSON"),
-        (["[]"], "a frame must be one JSON object; got a list"),
+        (["hello"], "The frame is not JSON"),
+        (["[]"], "A frame must be one JSON object; got a list"),
         (["{}"], "`type` is missing"),
-        ([b"\xff"], "the frame is not UTF-8"),
+        ([b"\xff"], "The frame is not UTF-8"),
         (['{"type":"welcome"}'], "is missing"),
         (
             [WELCOME.decode(), '{"type":"pong","server_time":"noon"}'],
-            "`server_time` is no time in UTC",
+            "`server_time` is not a time in UTC",
         ),
     ],
 )

@@ -187,7 +187,7 @@ async def test_what_answers_but_sends_no_frames_is_told() -> None:
         outcome = await replay(recording, Stage(url=url, fast=True))
     assert outcome.difference is not None
     assert outcome.difference.startswith("a rule is broken: ")
-    assert "was sent no frame: a frame must be one JSON object" in outcome.difference
+    assert "was sent no frame: A frame must be one JSON object" in outcome.difference
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from protocol.codec import MAX_DEPTH, decode_command, encode
 from protocol.commands import ClientFrame, Open, Ping, Send, ToolResult
 from protocol.frame_error import FrameError
+from protocol.rules import MAX_PING_BYTES
 
 LIMIT = 262_144
 
@@ -96,7 +97,7 @@ def test_a_whole_surrogate_pair_and_nul_are_text() -> None:
         ('{"id":"a"}', "$.type", "a", "`type` is missing"),
         (frame("x", id="a").replace('"x"', "1"), "$.type", "a", "`type` must be a string; got a number"),
         (frame("x").replace('"x"', "null"), "$.type", None, "`type` must be a string; got null"),
-        ('{"type":"send","type":"ping"}', "$.type", None, "`type` stands twice"),
+        ('{"type":"send","type":"ping"}', "$.type", None, "`type` stands twice; give it once"),
         (frame("close", conversation="c"), "$.id", None, "`id` is missing; it must be a string (1 to 128 of A-Z a-z 0-9 . _ : -)"),
         (send(id=7), "$.id", None, "`id` must be a string (1 to 128 of A-Z a-z 0-9 . _ : -); got a number"),
         (send(id="a b"), "$.id", None, "`id` must be a string (1 to 128 of A-Z a-z 0-9 . _ : -); got `a b`"),
@@ -123,9 +124,9 @@ def test_a_whole_surrogate_pair_and_nul_are_text() -> None:
         (configure(tools=[{"name": "a b"}]), "$.config.tools[0].name", "k1", "`config.tools[0].name` must be a string (1 to 64 of A-Z a-z 0-9 _ . -); got `a b`"),
         (configure(tools=[{"name": "a", "timeout_s": 0}]), "$.config.tools[0].timeout_s", "k1", "`config.tools[0].timeout_s` must be a number above 0 and up to 86400 or null; got 0"),
         (configure(tool_choice="maybe"), "$.config.tool_choice", "k1", "`config.tool_choice` must be one of `auto`, `none`, `required` or an object or null; got `maybe`"),
-        (configure(tools=[{"name": "a"}, {"name": "a"}]), "$.config.tools[1].name", "k1", "two tools have the name `a`; give each its own"),
+        (configure(tools=[{"name": "a"}, {"name": "a"}]), "$.config.tools[1].name", "k1", "Two tools have the name `a`; give each its own"),
         (configure(tools=[], tool_choice={"name": "a"}), "$.config.tool_choice.name", "k1", "`tool_choice` names `a`, which is not among `tools`"),
-        (frame("open", id="o", config={"tools": [{"name": "a"}, {"name": "a"}]}), "$.config.tools[1].name", "o", "two tools have the name `a`; give each its own"),
+        (frame("open", id="o", config={"tools": [{"name": "a"}, {"name": "a"}]}), "$.config.tools[1].name", "o", "Two tools have the name `a`; give each its own"),
         (frame("open", id="o", include=["delta"]), "$.include[0]", "o", "`include[0]` must be `tool_delta`; got `delta`"),
         (frame("tool_result", id="t", conversation="c", call="x"), "$.output", "t", "`output` is missing; give what the tool gave, or an `error`"),
         (frame("tool_result", id="t", conversation="c", call="x", output=None, error={"message": ""}), "$.error", "t", "`error` stands beside `output`; give one of the two"),
@@ -138,7 +139,7 @@ def test_a_member_at_fault_is_named_with_what_it_must_be(
 ) -> None:
     error = fault(data)
     assert (error.code, error.param, error.re) == ("bad_frame", param, re)
-    assert error.message == message
+    assert error.message == f"{message}."
 
 
 def test_an_unknown_type_is_answered_to_its_id() -> None:
@@ -146,7 +147,7 @@ def test_an_unknown_type_is_answered_to_its_id() -> None:
     assert (error.code, error.re) == ("unknown_type", "a")
     assert "`stop`" in error.message
     assert "`interrupt`" in error.message
-    assert fault(frame("x" * 5000)).message.startswith("there is no one of 5000")
+    assert fault(frame("x" * 5000)).message.startswith("There is no one of 5000")
 
 
 @pytest.mark.parametrize(
@@ -188,6 +189,13 @@ def test_a_number_either_survives_or_is_refused(
     assert error.param == (param if in_range_of_a_parser else vague)
 
 
+def test_a_ping_is_as_long_as_its_pong() -> None:
+    for t in ("x" * MAX_PING_BYTES, [1e15] * 10_000):
+        error = fault(f'{{"type":"ping","t":{orjson.dumps(t).decode()}}}')
+        assert (error.code, error.param) == ("bad_frame", "$.t")
+        assert error.message.endswith(" bytes; 131072 are allowed.")
+
+
 def nested(levels: int) -> str:
     """A `close` whose deepest list is so many levels down, itself the first."""
     lists = "[" * (levels - 1) + "]" * (levels - 1)
@@ -223,7 +231,7 @@ def test_type_may_stand_only_once() -> None:
     ):
         error = fault(text)
         assert (error.code, error.param) == ("bad_frame", "$.type")
-        assert error.message == "`type` stands twice"
+        assert error.message == "`type` stands twice; give it once."
     twice = fault('{"type":"close","id":"a","conversation":"c","type":"close"}')
     assert twice.re == "a"
     for inner in (

@@ -128,7 +128,7 @@ def test_models_are_tables_of_the_file(file: Path) -> None:
         ("drain_seconds", "-1", "a number from 0 to "),
         ("drain_seconds", "inf", "a number from 0 to "),
         ("drain_seconds", "nan", "a number from 0 to "),
-        ("max_frame_bytes", "1", "a whole number from 1024"),
+        ("max_frame_bytes", "163839", "a whole number from 163840"),
         ("retention_days", "never", "a number above 0 to 36500 or none"),
         ("log_format", "xml", "console or json"),
         ("store", "postgres", "memory, sqlite or sqlite:PATH"),

@@ -320,7 +320,7 @@ async def test_each_limit_of_welcome_is_kept(tmp_path: Path) -> None:
         "max_conversations": 2,
         "max_principal_conversations": 3,
         "max_queued": 1,
-        "max_frame_bytes": 20_000,
+        "max_frame_bytes": 163_840,
         "max_tool_output_bytes": 1024,
         "max_active_turns": 2,
         "max_turn_bytes": 2048,
@@ -333,7 +333,7 @@ async def test_each_limit_of_welcome_is_kept(tmp_path: Path) -> None:
     ):
         limits = client.welcome["limits"]
         assert limits == {
-            "frame_bytes": 20_000,
+            "frame_bytes": 163_840,
             "conversations": 2,
             "active_turns": 2,
             "queued": 1,
@@ -370,7 +370,7 @@ async def test_each_limit_of_welcome_is_kept(tmp_path: Path) -> None:
         deep: Any = []
         for _ in range(limits["depth"]):
             deep = [deep]
-        big = "x" * 20_000
+        big = "x" * 163_840
         for content, expected in ((big, "too_large"), (deep, "bad_frame")):
             assert await code("send", conversation="a", content=content) == expected
         assert await code("send", conversation="a", content="1") is None

@@ -46,7 +46,7 @@ from wsserver.log.waiting import until_kept
 from wsserver.turns.applied import Applied
 from wsserver.turns.conversation import Conversation
 from wsserver.turns.directory import Directory
-from wsserver.turns.errors import CommandError, refusal
+from wsserver.turns.errors import refusal, unknown_conversation
 
 ConversationFrame = (
     Open | Configure | Send | Interrupt | ToolResult | ToolProgress | Fork | Ack
@@ -196,9 +196,11 @@ class Dispatch:
         conversation, created = await self._find(name), False
         if conversation is None:
             if cursor is not None or frame.epoch is not None:
-                raise _unknown()
+                raise unknown_conversation()
             if not self._session.may("create", name):
-                raise _unknown("and these credentials do not allow making one")
+                raise unknown_conversation(
+                    "and these credentials do not allow making one"
+                )
             key, principal = self._key(name), self._session.principal
             conversation, created = await self._directory.create(
                 key, frame.config, principal
@@ -206,7 +208,7 @@ class Dispatch:
         with conversation.held():
             await until_kept(conversation.log)
             if conversation.deleted:
-                raise _unknown()
+                raise unknown_conversation()
             self._views.open(frame, conversation, cursor, created=created)
 
     async def _fork(self, frame: Fork) -> None:
@@ -294,13 +296,5 @@ def _conversation(frame: ConversationFrame) -> str:
 
 def _known(conversation: Conversation | None) -> Conversation:
     if conversation is None:
-        raise _unknown()
+        raise unknown_conversation()
     return conversation
-
-
-def _unknown(so: str = "open without a cursor to begin one") -> CommandError:
-    return refusal(
-        "conversation_not_found",
-        f"There is no such conversation; {so}.",
-        param="$.conversation",
-    )

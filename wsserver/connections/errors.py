@@ -7,14 +7,13 @@ from typing import Self
 import structlog
 
 from protocol.codec import encode
-from protocol.codes import ERRORS
 from protocol.commands import ClientFrame, Command
 from protocol.content import ErrorBody
 from protocol.control import ErrorFrame, Reply
 from protocol.frame_error import FrameError
 from wsserver.auth.principal import ForbiddenError, UnauthorizedError
 from wsserver.log.store import StoreError
-from wsserver.turns.errors import CommandError
+from wsserver.turns.errors import CommandError, body_of
 
 log = structlog.get_logger(__name__)
 
@@ -27,20 +26,20 @@ def error_body(error: Exception) -> ErrorBody:
         case CommandError():
             return error.body
         case StoreError():
-            return _body(
+            return body_of(
                 "store_unavailable",
                 "The log can't be reached at the moment; send again later under the"
                 " same id.",
             )
         case ForbiddenError():
-            return _body("forbidden", "These credentials do not allow this.")
+            return body_of("forbidden", "These credentials do not allow this.")
         case UnauthorizedError():
-            return _body(
+            return body_of(
                 "unauthorized", "The credentials are missing, wrong or expired."
             )
         case _:
             log_unforeseen(error)
-            return _body(
+            return body_of(
                 "internal",
                 "The server failed in a way it did not foresee; send again later"
                 " under the same id.",
@@ -111,10 +110,6 @@ class Answering:
 async def fail(error: BaseException) -> None:
     """Raises an error in a task, when it came up where nobody owns it."""
     raise error
-
-
-def _body(code: str, message: str) -> ErrorBody:
-    return ErrorBody(code=code, message=message, retryable=ERRORS[code].retryable)
 
 
 def _place(error: BaseException) -> list[str]:

@@ -55,10 +55,11 @@ class Quotas:
     """All shares of a server, by space. Times are seconds on a monotonic clock."""
 
     def __init__(self, settings: ConnectionSettings) -> None:
-        """Takes the limits."""
-        self._max_connections = settings.principal_connections
-        self._max_conversations = settings.principal_conversations
-        self._per_second = settings.principal_frames_per_second
+        """Knows nobody yet; what `settings.limits` announces is what is kept."""
+        limits = settings.limits
+        self._max_connections = limits.principal_connections
+        self._max_conversations = limits.principal_conversations
+        self._per_second = limits.principal_frames_per_second
         self._burst = settings.principal_frames_burst
         self._shares: dict[str, Share] = {}
         self._left: OrderedDict[str, float] = OrderedDict()

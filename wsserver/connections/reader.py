@@ -11,7 +11,7 @@ import structlog
 from protocol.codec import MAX_DEPTH, decode_command
 from protocol.codes import CloseCode
 from protocol.commands import ACK_COST, Ack, Hello
-from protocol.content import ErrorBody
+from protocol.content import ErrorBody, Limits
 from protocol.frame_error import FrameError
 from wsserver.auth.principal import ForbiddenError, UnauthorizedError
 from wsserver.connections.dispatch import Dispatch
@@ -89,11 +89,7 @@ class Reader:
         self._end = end
         self._failed = failed
         self._over = False
-        self._frames = TokenBucket(
-            per_second=settings.frames_per_second,
-            burst=settings.frames_burst,
-            now=now,
-        )
+        self._frames = _bucket(settings.limits, now)
         self._refusals = TokenBucket(
             per_second=settings.refusals_per_second,
             burst=settings.refusals_burst,
@@ -175,7 +171,8 @@ class Reader:
 
     def _too_early(self, now: float, cost: float) -> float | None:
         """Returns by how many seconds; None when the client goes on regardless."""
-        early_seconds = self._frames.take(now, cost) or self._session.take(now, cost)
+        own_seconds = 0.0 if self._frames is None else self._frames.take(now, cost)
+        early_seconds = own_seconds or self._session.take(now, cost)
         if early_seconds and self._refusals.take(now, cost):
             self._give_up(CloseCode.RATE, "too many frames")
             return None
@@ -206,6 +203,13 @@ class Reader:
     def _give_up(self, code: CloseCode, reason: str) -> None:
         self._over = True
         self._end(code, reason)
+
+
+def _bucket(limits: Limits, now: float) -> TokenBucket | None:
+    per_second, burst = limits.frames_per_second, limits.frames_burst
+    if per_second is None:
+        return None
+    return TokenBucket(per_second=per_second, burst=burst or per_second, now=now)
 
 
 def _rate_limited(seconds: float) -> CommandError:

@@ -5,7 +5,6 @@ from collections.abc import Callable
 import anyio
 
 from protocol.commands import Hello
-from protocol.content import ErrorBody
 from protocol.ids import VERSION
 from wsserver.auth.principal import (
     Authority,
@@ -126,14 +125,10 @@ class Session:
         """
         renewed, now = await self._authenticate(token), self.principal
         if (renewed.name, renewed.space) != (now.name, now.space):
-            raise CommandError(
-                ErrorBody(
-                    code="forbidden",
-                    message="The credentials are another principal's; connect anew"
-                    " to act for it.",
-                    retryable=False,
-                    param="$.token",
-                )
+            raise refusal(
+                "forbidden",
+                "The credentials are another principal's; connect anew to act for it.",
+                param="$.token",
             )
         self._principal = renewed
 

@@ -12,8 +12,8 @@ class ConnectionSettings(Struct, frozen=True, kw_only=True):
         server: Who welcomes.
         models: Names that `welcome` offers.
         features: The optional parts that `welcome` names.
-        limits: What `welcome` announces; `frame_bytes` and `conversations` are
-            enforced here.
+        limits: What `welcome` announces; those of frames, connections and open
+            conversations are enforced in this room.
         hello_seconds: From the start to `hello`.
         heartbeat_seconds: Between two `ping` frames.
         dead_after_seconds: Nothing came in and nothing drained for so long.
@@ -26,14 +26,8 @@ class ConnectionSettings(Struct, frozen=True, kw_only=True):
             refresh their credentials.
         high_water_bytes: No more is handed to the transport while it buffers
             more than this: little enough that a control frame is not held up.
-        frames_per_second: Frames that a client may send on average.
-        frames_burst: And at once.
-        principal_connections: Connections of one space; None for no limit.
-        principal_conversations: Conversations that all connections of one space
-            may have open together; None for no limit.
-        principal_frames_per_second: Frames that all connections of one space may
-            send together on average; None for no limit.
-        principal_frames_burst: And at once.
+        principal_frames_burst: Frames that all connections of one space may send at
+            once, where `limits.principal_frames_per_second` is set.
         refusals_per_second: Frames beyond that which are refused before the
             connection is closed, on average.
         refusals_burst: And at once.
@@ -56,11 +50,6 @@ class ConnectionSettings(Struct, frozen=True, kw_only=True):
     transport_pings: bool = False
     expiry_notice_seconds: float = 60.0
     high_water_bytes: int = 65_536
-    frames_per_second: float = 100.0
-    frames_burst: int = 500
-    principal_connections: int | None = None
-    principal_conversations: int | None = None
-    principal_frames_per_second: float | None = None
     principal_frames_burst: int = 5_000
     refusals_per_second: float = 20.0
     refusals_burst: int = 500

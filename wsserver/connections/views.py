@@ -21,6 +21,9 @@ from wsserver.turns.alarms import Alarms
 from wsserver.turns.conversation import Conversation
 from wsserver.turns.errors import refusal
 
+MOST_TOOLS_TOLD = 1_000
+"""So many of the server's tools a reply to `open` names: more need not fit in a frame."""
+
 logger = structlog.get_logger(__name__)
 
 
@@ -202,7 +205,7 @@ class Views:
 
     def _tools_to_choose(self, conversation: Conversation) -> list[str] | UnsetType:
         """Returns the server's tools for who may put them into the settings."""
-        names = list(conversation.server_tools)
+        names = list(conversation.server_tools)[:MOST_TOOLS_TOLD]
         if names and self._session.may("configure", conversation.log.conversation):
             return names
         return UNSET

@@ -13,6 +13,7 @@ from wsserver.engine.schemas import misfit
 MOST_DEPTH = MAX_DEPTH - 1
 """How deep lists and objects may stand in each other: the frame is a level itself."""
 
+_encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder().decode
 
 
@@ -24,15 +25,17 @@ def fault(call: Call, tool: Tool | None, max_bytes: int) -> str | None:
         tool: The tool of that name; None when the model was told of no such tool.
         max_bytes: How long the arguments may be.
     """
-    if not call.name:
-        return "The call names no tool; it was not run."
-    if tool is None:
-        return f"There is no tool {call.name!r}."
+    if not call.name or tool is None:
+        nameless = "The call names no tool; it was not run."
+        return f"There is no tool {call.name!r}." if call.name else nameless
+    too_long = f"The arguments are longer than {max_bytes} bytes; the tool was not run."
     if len(call.arguments.encode()) > max_bytes:
-        return f"The arguments are longer than {max_bytes} bytes; the tool was not run."
+        return too_long
     value = _read(call)
     if value is UNSET:
         return "The arguments are not valid JSON; the tool was not run."
+    if len(_encode(value)) > max_bytes:  # as a fork writes them: `1e9` takes 12 bytes
+        return too_long
     wrong = None if tool.parameters is None else misfit(tool.parameters, value)
     if wrong is not None:
         return f"The arguments do not fit the tool's schema: {wrong}"

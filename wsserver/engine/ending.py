@@ -14,6 +14,10 @@ from wsserver.engine.usage import Tally
 LONGEST_WAIT_SECONDS = 86_400.0
 """What a client is told to wait at the most; by then it has to ask again anyway."""
 
+LONGEST_MESSAGE = 4_000
+LONGEST_REASON = 256
+"""Of what a provider says, in characters; more is cut, as a frame has to hold it."""
+
 _INTERRUPTS = frozenset({"by_client", "abandoned", "superseded"})
 
 
@@ -72,7 +76,7 @@ def closing(ending: Ending, tally: Tally, watch: Stopwatch, now: float) -> list[
     done = {
         "status": ending.status,
         "reason": ending.reason,
-        "finish_reason": ending.finish_reason,
+        "finish_reason": ending.finish_reason and ending.finish_reason[:LONGEST_REASON],
         "timing": watch.timing(now, tally.output_tokens),
     }
     return [*actions, AppendDone(done)]
@@ -83,7 +87,7 @@ def error_members(failure: Failure) -> dict[str, Any]:
     seconds = failure.retry_after_seconds
     return {
         "code": failure.code if failure.code in ERRORS else "upstream_error",
-        "message": failure.message,
+        "message": failure.message[:LONGEST_MESSAGE],
         "retryable": failure.retryable,
         "retry_after_ms": None
         if seconds is None

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import jsonschema_rs
 
+from protocol.frame_error import shortened
 from wsserver.engine.pattern_cost import BACKTRACKS, COMPILED_BYTES
 from wsserver.engine.schema_cost import Allowance, check_steps
 
@@ -81,7 +82,8 @@ def _validator(schema: dict[str, Any]) -> jsonschema_rs.Validator:
 
 
 def _path(error: jsonschema_rs.ValidationError) -> str:
-    return "$" + "".join(f"[{step!r}]" for step in error.instance_path)
+    path = "$" + "".join(f"[{step!r}]" for step in error.instance_path)
+    return shortened(path)
 
 
 def _said(error: ValueError) -> str:

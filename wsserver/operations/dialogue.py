@@ -83,7 +83,9 @@ class Dialogue:
             there = datetime.fromisoformat(pong["server_time"])
             skew = (there - datetime.now(UTC)).total_seconds()
         except (ValueError, TypeError):  # the latter where it names no zone
-            raise FrameError("bad_frame", "`server_time` is no time in UTC") from None
+            raise FrameError(
+                "bad_frame", "`server_time` is not a time in UTC."
+            ) from None
         self._tell(judge_skew(skew))
 
     async def _stream(self) -> None:

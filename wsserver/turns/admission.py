@@ -112,15 +112,7 @@ def check_change(config: Config, services: Services) -> None:
             param="$.config",
         )
     allowance = Allowance()
-    names: set[str] = set()
     for index, tool in enumerate(config.tools or ()):
-        if tool.name in names:
-            raise refusal(
-                "bad_frame",
-                f"Two tools have the name {tool.name!r}; give each its own.",
-                param=f"$.config.tools[{index}].name",
-            )
-        names.add(tool.name)
         param = f"$.config.tools[{index}].parameters"
         _check_schema(tool.parameters, allowance, param)
     response_schema = config.response_schema or None
@@ -158,17 +150,22 @@ def check_queue(
         if active >= services.limits.active_turns:
             raise refusal(
                 "too_many_turns",
-                f"{active} turns are running, which is the limit; wait for the end of"
-                " one and send this again under the same id.",
+                f"{active} turns are running, and the limit is"
+                f" {services.limits.active_turns}; wait for the end of one and send"
+                " this again under the same id.",
                 retry_after_ms=1000,
             )
     elif policy == "reject":
         raise refusal("busy", "A turn is running and the policy is `reject`.")
     elif full or withdrawn >= MOST_WITHDRAWN:
+        limit, which = services.limits.queued, "are waiting"
+        if not full:
+            waits, limit = withdrawn, MOST_WITHDRAWN
+            which = "that were taken back wait to be ended"
         raise refusal(
             "queue_full",
-            f"{len(state.queue)} messages are waiting, which is the limit; wait for the"
-            " end of a turn and send this again under the same id.",
+            f"{waits} messages {which}, and the limit is {limit}; wait for the end of a"
+            " turn and send this again under the same id.",
             retry_after_ms=1000,
         )
 

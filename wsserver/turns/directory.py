@@ -25,7 +25,7 @@ from wsserver.log.waiting import until_kept
 from wsserver.turns.admission import check_change, check_open, check_params
 from wsserver.turns.applied import Applied
 from wsserver.turns.conversation import Conversation
-from wsserver.turns.errors import CommandError, refusal
+from wsserver.turns.errors import refusal, unknown_conversation
 from wsserver.turns.forking import branch_off, fill
 from wsserver.turns.loading import Loader
 from wsserver.turns.retention import Retention
@@ -159,7 +159,7 @@ class Directory:
             if known is not None:
                 return await self._kept_fork(known, principal)
             if source.deleted:
-                raise _not_found()
+                raise unknown_conversation()
             if taken:
                 raise refusal(
                     "bad_frame",
@@ -193,7 +193,7 @@ class Directory:
         if found is None:
             if self._committer.deletes(key):  # it was told so before, and it took long
                 await self._committer.until_deleted(key)
-            raise _not_found()
+            raise unknown_conversation()
         if self._committer.stalled:
             raise StoreError(f"{key} can't be deleted now")
         self._leaves(key)
@@ -308,7 +308,3 @@ class Directory:
         fresh, self._fresh = self._fresh, set()
         for key in fresh:
             self._drop_unused(key)
-
-
-def _not_found() -> CommandError:
-    return refusal("conversation_not_found", "There is no such conversation.")

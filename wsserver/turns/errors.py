@@ -2,6 +2,7 @@
 
 from protocol.codes import ERRORS
 from protocol.content import ErrorBody
+from protocol.frame_error import shortened
 
 
 class CommandError(Exception):
@@ -16,6 +17,30 @@ class CommandError(Exception):
         self.body = body
 
 
+def body_of(
+    code: str,
+    message: str,
+    *,
+    param: str | None = None,
+    retry_after_ms: int | None = None,
+) -> ErrorBody:
+    """Returns what a client is told under a code of the catalogue.
+
+    Args:
+        code: Which one; it says whether sending the same again may succeed.
+        message: Sentences: what was wrong and what to do.
+        param: A JSON path to the member at fault; None where it is no single one's.
+        retry_after_ms: The least wait before the next attempt; None for no advice.
+    """
+    return ErrorBody(
+        code=code,
+        message=message,
+        retryable=ERRORS[code].retryable,
+        retry_after_ms=retry_after_ms,
+        param=None if param is None else shortened(param),
+    )
+
+
 def refusal(
     code: str,
     message: str,
@@ -23,13 +48,22 @@ def refusal(
     param: str | None = None,
     retry_after_ms: int | None = None,
 ) -> CommandError:
-    """Makes the error for a code of the catalogue."""
+    """Returns the error that refuses a command, with `body_of` the same arguments."""
     return CommandError(
-        ErrorBody(
-            code=code,
-            message=message,
-            retryable=ERRORS[code].retryable,
-            retry_after_ms=retry_after_ms,
-            param=param,
-        )
+        body_of(code, message, param=param, retry_after_ms=retry_after_ms)
+    )
+
+
+def unknown_conversation(
+    so: str = "open without a cursor to begin one",
+) -> CommandError:
+    """Returns the refusal of what concerns a conversation that is not there.
+
+    Args:
+        so: What to do, or why it can't be done; in the middle of a sentence.
+    """
+    return refusal(
+        "conversation_not_found",
+        f"There is no such conversation; {so}.",
+        param="$.conversation",
     )
