@@ -11,6 +11,7 @@ from protocol.control import ToolRequest, Waiting
 from protocol.events import DoneEvent, LogEvent
 from tests.fakes.timers import TaskTimers
 from wsserver.auth.principal import Principal
+from wsserver.engine.provider import Provider
 from wsserver.log.committer import Committer
 from wsserver.log.entry import compact
 from wsserver.log.reading import read_whole
@@ -20,7 +21,6 @@ from wsserver.turns.alarms import Alarms
 from wsserver.turns.clock import Clock
 from wsserver.turns.conversation import Conversation
 from wsserver.turns.directory import Directory
-from wsserver.turns.provider import Provider
 from wsserver.turns.retention import Retention
 from wsserver.turns.services import ConversationLimits, Services, Target
 from wsserver.turns.sweep import Sweep

@@ -23,7 +23,7 @@ from wsserver.engine.model import (
     UpstreamError,
     Usage,
 )
-from wsserver.turns.provider import Sink
+from wsserver.engine.provider import Sink
 
 PIECES = [
     "a", " b", "word ", "\n", "  ", "\t", '"', "\\", "é", "€", "日本", "😀", "👩‍👩‍👧",

@@ -24,10 +24,10 @@ from tests.fakes.rig import ALICE, FakeViewer, LoopClock, Rig, events, rig
 from tests.fakes.scripted import ScriptedProvider, Step
 from wsserver.auth.principal import Principal
 from wsserver.engine.model import Call, Finished, ModelEvent, Text
+from wsserver.engine.provider import Provider
 from wsserver.log.store import Store
 from wsserver.turns.applied import Applied
 from wsserver.turns.conversation import Conversation
-from wsserver.turns.provider import Provider
 from wsserver.turns.services import ConversationLimits
 
 EPOCH = 1_800_000_000.0

@@ -21,7 +21,7 @@ from wsserver.engine.model import (
     UpstreamError,
     Usage,
 )
-from wsserver.turns.provider import ModelStream, Sink
+from wsserver.engine.provider import ModelStream, Sink
 
 HALF = "half of a pair: \ud800"
 ANOTHER: Any = "end_turn"  # of another API

@@ -40,7 +40,7 @@ from wsserver.engine.model import (
     Text,
     UpstreamError,
 )
-from wsserver.turns.provider import Sink
+from wsserver.engine.provider import Sink
 
 _REASONS: dict[str | None, FinishReason] = {
     "max_output_tokens": "length",
@@ -107,7 +107,7 @@ class RecordedProvider:
 
     @asynccontextmanager
     async def stream(self, request: ModelRequest) -> AsyncGenerator["_Stream"]:
-        """Makes one model call; see `wsserver.turns.provider.Provider.stream`.
+        """Makes one model call; see `wsserver.engine.provider.Provider.stream`.
 
         Raises:
             UpstreamError: The recording has no answer to this.
@@ -196,7 +196,7 @@ class _Stream:
         self._fast = fast
 
     async def pump(self, sink: Sink) -> None:
-        """See `wsserver.turns.provider.ModelStream.pump`."""
+        """See `wsserver.engine.provider.ModelStream.pump`."""
         began, answer = anyio.current_time(), self._answer
         for after_ms, piece in answer.pieces:
             await self._wait(began, after_ms)

@@ -1,8 +1,9 @@
 """A model stream that somebody iterates, for those who want it pushed."""
 
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 
 from wsserver.engine.model import ModelEvent
+from wsserver.engine.provider import Sink
 
 
 class Batches:
@@ -17,7 +18,7 @@ class Batches:
     async def __anext__(self) -> Sequence[ModelEvent]:
         return await anext(self._batches)
 
-    async def pump(self, sink: Callable[[Sequence[ModelEvent]], None]) -> None:
+    async def pump(self, sink: Sink) -> None:
         """Gives each batch to `sink`; returns after the last."""
         async for batch in self._batches:
             sink(batch)

@@ -17,7 +17,7 @@ failure too. What a filter says is an answer, not a failure: nobody else is aske
 """
 
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any, Final, Protocol
 
@@ -29,8 +29,9 @@ from wsserver.engine.breaker import Breaker
 from wsserver.engine.ending import silent
 from wsserver.engine.model import Failure, ModelRequest, UpstreamError
 from wsserver.engine.param_bounds import UNBOUNDED, ParamBounds
+from wsserver.engine.provider import ModelStream, Provider, Sink
 from wsserver.engine.retry import RetryPolicy, next_attempt
-from wsserver.providers.gate import Gate, Sink
+from wsserver.providers.gate import Gate
 
 LONGEST_WAIT_SECONDS: Final = 2.0
 """How long a retry may be waited for while there is another upstream to ask."""
@@ -39,22 +40,6 @@ _PATIENT: Final = RetryPolicy()
 _HASTY: Final = RetryPolicy(longest_wait_seconds=LONGEST_WAIT_SECONDS)
 
 log = structlog.get_logger(__name__)
-
-
-class Stream(Protocol):
-    """As `wsserver.turns.provider.ModelStream`."""
-
-    async def pump(self, sink: Sink) -> None:
-        """Gives each read's events to `sink`."""
-        ...
-
-
-class Upstream(Protocol):
-    """As `wsserver.turns.provider.Provider`."""
-
-    def stream(self, request: ModelRequest) -> AbstractAsyncContextManager[Stream]:
-        """Makes one model call."""
-        ...
 
 
 class FallbackMetrics(Protocol):
@@ -85,7 +70,7 @@ class Candidate(Struct, frozen=True, kw_only=True):
     """
 
     name: str
-    provider: Upstream
+    provider: Provider
     model: str
     address: str | None = None
     params: Mapping[str, Any] = {}
@@ -122,8 +107,8 @@ class Fallback:
         return sum(candidate.first_token_seconds for candidate in self._candidates)
 
     @asynccontextmanager
-    async def stream(self, request: ModelRequest) -> AsyncGenerator[Stream]:
-        """Makes one model call; see `wsserver.turns.provider.Provider.stream`.
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelStream]:
+        """Makes one model call; see `wsserver.engine.provider.Provider.stream`.
 
         Requests are only sent as the stream is pumped, which raises UpstreamError
         where no upstream gave an answer.

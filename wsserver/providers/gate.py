@@ -17,8 +17,7 @@ from wsserver.engine.model import (
     Finished,
     ModelEvent,
 )
-
-Sink = Callable[[Sequence[ModelEvent]], None]
+from wsserver.engine.provider import Sink
 
 BROKEN_OFF: Final = Failure(
     code="upstream_error",

@@ -78,7 +78,7 @@ class OpenAIChatSettings(Struct, frozen=True, kw_only=True):
 
 
 class OpenAIChat:
-    """Answers model requests from one upstream; see `wsserver.turns.provider`.
+    """Answers model requests from one upstream; see `wsserver.engine.provider`.
 
     Attributes:
         address: Where that is, without path and user, as both may hold a key.
@@ -110,7 +110,7 @@ class OpenAIChat:
 
     @asynccontextmanager
     async def stream(self, request: ModelRequest) -> AsyncGenerator["_Batches"]:
-        """Makes one model call; see `wsserver.turns.provider.Provider.stream`.
+        """Makes one model call; see `wsserver.engine.provider.Provider.stream`.
 
         Raises:
             UpstreamError: The upstream can't be reached, or refuses the request.

@@ -9,9 +9,9 @@ from msgspec import Struct, field, structs
 from protocol.events import DoneEvent, UsageEvent
 from wsserver.engine.limits import TurnLimits
 from wsserver.engine.param_bounds import UNBOUNDED, ParamBounds
+from wsserver.engine.provider import Provider
 from wsserver.turns.alarms import Alarms
 from wsserver.turns.clock import Clock
-from wsserver.turns.provider import Provider
 from wsserver.turns.server_tools import NoServerTools, ServerTools
 from wsserver.turns.turn_counts import TurnCounts
 

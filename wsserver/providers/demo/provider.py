@@ -59,7 +59,7 @@ class DemoProvider:
 
     @asynccontextmanager
     async def stream(self, request: ModelRequest) -> AsyncGenerator[Batches]:
-        """Makes one model call; see `wsserver.turns.provider.Provider.stream`.
+        """Makes one model call; see `wsserver.engine.provider.Provider.stream`.
 
         Raises:
             UpstreamError: The model is unknown, an option is, or the model is one
