@@ -43,8 +43,8 @@ class Chat:
     def server_tools(self) -> tuple[str, ...]:
         """Names of the tools that the server runs itself, as it said at the opening.
 
-        A `Config` may list them without `parameters`. Empty too for who may not
-        configure the conversation.
+        A `Config` may list them without `parameters`. Also empty if you may
+        not configure the conversation.
         """
         return self._conversation.server_tools
 

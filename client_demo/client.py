@@ -171,7 +171,7 @@ async def connect(
         token: Credentials, or an async function that gets new ones, which is
             called before each connection and when they are about to expire. Where
             it fails the attempt has failed, and others follow as after any.
-        wait_seconds: How long a first attempt that fails is followed by others.
+        wait_seconds: How long to keep retrying the first connection.
         notify: Told what may be worth showing, such as `Disconnected`; must
             not wait.
         client: Who this is, for the server's log.
@@ -182,7 +182,7 @@ async def connect(
         backoff_seconds: The first and the largest window of the back-off.
 
     Raises:
-        ValueError: `url` is none of a WebSocket.
+        ValueError: `url` is not a WebSocket URL.
         NotConnectedError: The first attempt failed.
         CommandError: The server refused this client, as for its credentials.
         StoppedError: It refused for another reason.
@@ -222,7 +222,7 @@ async def connect(
 
 
 def check_url(url: str) -> None:
-    """Raises ValueError, with an example, if `url` is none of a WebSocket."""
+    """Raises ValueError, with an example, if `url` is not a WebSocket URL."""
     try:
         parse_uri(url)
     except InvalidURI as error:

@@ -253,7 +253,7 @@ def connect(
     Args:
         url: `ws://` or `wss://`, with the path.
         token: Credentials, or a function that gets new ones and may block.
-        wait_seconds: How long a first attempt that fails is followed by others.
+        wait_seconds: How long to keep retrying the first connection.
         notify: Told what may be worth showing, in the client's thread; must not
             wait, nor call the client.
         client: Who this is, for the server's log.

@@ -110,7 +110,7 @@ class ClientTool:
     async def run(self, arguments: Any, context: ToolContext) -> Output | Fault:
         """Runs it on the model's arguments; raises nothing but cancellation.
 
-        Of a plain function that is cancelled nobody waits for the end.
+        A cancelled plain function is not waited for.
         """
         try:
             output = await self._call(self._signature.keywords(arguments, context))

@@ -1,7 +1,6 @@
 """The catalogue of error and close codes, with what a client should do.
 
-This is the one place where a code's meaning stands; docs and schemas are
-generated from it.
+The docs and the schemas are generated from it.
 """
 
 from enum import IntEnum
@@ -76,7 +75,7 @@ ERRORS = _catalogue(
 
 
 class CloseCode(IntEnum):
-    """WebSocket close codes that the server uses."""
+    """WebSocket close codes that a client may meet; some are reserved."""
 
     NORMAL = 1000
     GOING_AWAY = 1001
@@ -120,22 +119,22 @@ CLOSES: dict[CloseCode, CloseMeaning] = {
     code: CloseMeaning(code=code, meaning=meaning, remedy=remedy)
     for code, meaning, remedy in (
         (CloseCode.NORMAL, "The client closed, and the server agreed.", "Nothing."),
-        (CloseCode.GOING_AWAY, "The server stops, or the page was left.", "Reconnect and open with the cursors."),
+        (CloseCode.GOING_AWAY, "The server stops, or the page was left. Reserved: this server says 1012.", "Reconnect and open with the cursors."),
         (CloseCode.BINARY, "A binary frame came.", "Send text frames only."),
         (CloseCode.BAD_UTF8, "A text frame was not UTF-8.", "Send UTF-8."),
         (CloseCode.FRAME_TOO_BIG, "A frame was above the hard limit of the connection.", "Do not send that frame again; keep to `limits.frame_bytes`."),
         (CloseCode.INTERNAL, "The server failed in a way it did not foresee.", "Reconnect and open with the cursors."),
         (CloseCode.RESTART, "The server restarts.", "Reconnect and open with the cursors."),
-        (CloseCode.OVERLOAD, "The server takes no more connections for now.", "Reconnect later."),
+        (CloseCode.OVERLOAD, "The server takes no more connections for now. Reserved: this server answers the handshake with HTTP 503.", "Reconnect later."),
         (CloseCode.BAD_FRAMES, "More than 100 bad frames came within 10 s.", "Correct the client."),
         (CloseCode.UNAUTHORIZED, "The credentials are missing, wrong or expired.", "Get new credentials."),
         (CloseCode.FORBIDDEN, "These credentials, or this origin, may not connect.", "Ask the operator."),
         (CloseCode.NO_COMMON_VERSION, "Client and server have no protocol version in common.", "Update the client."),
-        (CloseCode.NO_HELLO, "No `hello` came in time.", "Send `hello` first, within 5 s."),
+        (CloseCode.NO_HELLO, "No `hello` came in time.", "Send `hello` as the first frame, at once."),
         (CloseCode.DEAD, "No byte came in and none drained for too long.", "Reconnect and open with the cursors."),
         (CloseCode.SLOW, "Something was due and nothing drained for too long.", "Read faster, then open with the cursors."),
         (CloseCode.RATE, "Too many frames came, even after `rate_limited`, or the principal has too many connections.", "Send less often; close connections that are not needed."),
-        (CloseCode.DRAINED, "This server has drained; another one is ready.", "Reconnect and open with the cursors."),
+        (CloseCode.DRAINED, "The server has drained; another one is ready. Reserved: this server says 1012.", "Reconnect and open with the cursors."),
     )
 }  # fmt: skip
 

@@ -32,7 +32,7 @@ class LastResort:
         It may be called by a signal, whatever that interrupts.
 
         Args:
-            seconds: From now; of several limits the first counts.
+            seconds: From now; the earliest limit wins.
             code: Its exit code then.
         """
         self._limits.put((monotonic() + seconds, code))

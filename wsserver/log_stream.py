@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import Any, TextIO
 
 PATIENCE_MS = 100
-"""For a reader that has fallen behind. It is had once, until something is read."""
+"""For a reader that has fallen behind. Granted once, until the reader catches up."""
 
 
 class LogStream:

@@ -124,8 +124,8 @@ class Metrics:
         provider = self._provider_of(answering) or OTHER
         gen_ai = ("chat", provider, label, self._label(answering))
         error = done.reason or ("" if code is None else _known(code))
-        seconds = timing.total_ms - timing.queue_ms - (timing.tool_ms or 0.0)
-        self._observe(of.duration, max(0.0, seconds) / 1000, *gen_ai, error)
+        model_ms = timing.total_ms - timing.queue_ms - (timing.tool_ms or 0.0)
+        self._observe(of.duration, max(0.0, model_ms) / 1000, *gen_ai, error)
         self._observe(of.tokens, usage.input_tokens, *gen_ai, "input")
         self._observe(of.tokens, usage.output_tokens, *gen_ai, "output")
         if timing.upstream_ttft_ms is not None:

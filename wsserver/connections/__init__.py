@@ -1,1 +1,1 @@
-"""One reader, one writer and one deadline task per client connection."""
+"""One reader, one writer and one alarm per client connection."""

@@ -59,7 +59,7 @@ def schema_error(schema: dict[str, Any]) -> str | None:
 def misfit(schema: dict[str, Any], value: Any) -> str | None:
     """Says how a value does not fit the schema; None when it does.
 
-    What is no schema is fit by everything, and so is one too costly to be taken. A
+    An invalid schema accepts everything, and so does one that is too costly to take. A
     value that would take too long to check fits nothing.
     """
     try:

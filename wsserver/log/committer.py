@@ -1,4 +1,4 @@
-"""Group commit: everything that came in since the last commit goes down as one.
+"""Group commit: everything that came in since the last commit is written as one.
 
 All but the text that a store takes at once. One task owns all other writing, so a
 log's entries reach the store in order and the wait for "stored before seen" is one

@@ -75,7 +75,7 @@ class ConversationLog:
             store: Where older entries are read.
             dirty: Told when there is something to commit.
             snapshot: Returns the engine's state, encoded, and whether a turn runs
-                or a message waits; both go down with each commit.
+                or a message waits; both are written with each commit.
             hurry: Told when somebody waits for the next commit.
             kept: Whether `meta` came from the store.
         """

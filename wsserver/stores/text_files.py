@@ -1,8 +1,10 @@
 """Two files beside the store to which text is appended: one is written, one emptied.
 
-They are mapped into memory, so that appending is a copy: it neither blocks nor fails,
-and what was copied is with the operating system, which a killed process can't take
-back. Behind the last record are zeros.
+They are mapped into memory, so that appending is a copy, without a system call; what was
+copied is with the operating system, which a killed process can't take back. A page that
+is not in memory has to be read first, which may block for a moment. The space is taken
+beforehand; but a file system that writes elsewhere than it read (btrfs, ZFS) may still run
+out of it, and then the copy ends the process (SIGBUS). Behind the last record are zeros.
 """
 
 import errno

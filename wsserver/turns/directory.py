@@ -154,7 +154,7 @@ class Directory:
             entries = await read_whole(source.log)
             waiting = [message.seq for message in source.state.queue]
             taken = await self.find(key) is not None
-            # From here on nothing is awaited: the fork and its receipt go down as one.
+            # From here on nothing is awaited: the fork and its receipt are written as one.
             known = source.recall(command, principal)
             if known is not None:
                 return await self._kept_fork(known, principal)
@@ -175,7 +175,7 @@ class Directory:
         return await self._kept_fork(Applied(reply=reply), principal)
 
     async def _kept_fork(self, applied: Applied, principal: Principal) -> Applied:
-        """Waits until the store knows of the fork; its receipt goes down with it."""
+        """Waits until the store knows of the fork; its receipt is written with it."""
         assert applied.reply.conversation is not None, "it says what was made"
         made = self._loaded.get(principal.key(applied.reply.conversation))
         if made is not None:

@@ -100,7 +100,7 @@ def end_by_log(
 ) -> None:
     """Appends what the running turn lacks of its end, and ends it in the state.
 
-    After a crash neither its usage nor its done is there: they go down in one commit,
+    After a crash neither its usage nor its done is there: they are written in one commit,
     with the state in which no turn runs.
 
     Args:
