@@ -1,12 +1,11 @@
 """Keeps the server's background tasks running, also over a defect in one of them."""
 
-import math
 from collections.abc import Awaitable, Callable
 
 import anyio
 import structlog
 
-from wsserver.engine.foreign_code import stops
+from wsserver.foreign_code import stops
 
 AGAIN_FIRST_SECONDS = 0.1
 AGAIN_MOST_SECONDS = 10.0
@@ -32,12 +31,7 @@ async def kept(task: str, run: Callable[[], Awaitable[None]]) -> None:
             await run()
         except BaseException as defect:
             # The boundary of a background task: the server goes on without it meanwhile.
-            cancelled = anyio.get_cancelled_exc_class()
-            if isinstance(defect, cancelled):
-                if anyio.current_effective_deadline() == -math.inf:
-                    raise
-                # It is none of ours. Passed on, it would end all tasks of the server.
-            elif not stops(defect, cancelled):
+            if not stops(defect):
                 raise
             if anyio.current_time() - began >= STEADY_SECONDS:
                 delay = AGAIN_FIRST_SECONDS

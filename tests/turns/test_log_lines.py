@@ -52,7 +52,7 @@ async def test_a_provider_that_cancels_itself() -> None:
         async with talking(provider=Broken(asyncio.CancelledError())) as talk:
             talk.send()
             await talk.done()
-    assert told(lines, "provider_cancelled_itself") == {"log_level": "warning"}
+    assert told(lines, "provider_failed") == {"log_level": "error"}
 
 
 async def test_a_tool_that_breaks_is_named() -> None:

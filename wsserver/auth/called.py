@@ -5,7 +5,6 @@ The function runs in the event loop. What it raises, but for the two errors of
 so that the client comes again), and no other.
 """
 
-import math
 from collections.abc import Awaitable, Callable
 from typing import Final
 
@@ -14,6 +13,7 @@ import msgspec
 import structlog
 
 from wsserver.auth.principal import Principal, Verb, check, is_name
+from wsserver.foreign_code import stops
 
 ANSWER_SECONDS: Final = 10.0
 
@@ -51,13 +51,10 @@ class CalledAuthority:
     async def _ask(self, token: str | None) -> object:
         try:
             return await self._authenticate(token)
-        except SystemExit as error:
-            raise RuntimeError(f"auth_call wanted to exit ({error})") from None
-        except anyio.get_cancelled_exc_class():
-            if anyio.current_effective_deadline() == -math.inf:
+        except BaseException as error:
+            if isinstance(error, Exception) or not stops(error):
                 raise
-            # It is none of ours. Passed on, it would end a task that nobody cancelled.
-            raise RuntimeError("auth_call was cancelled, not by us") from None
+            raise RuntimeError(f"auth_call raised {error!r}") from None
 
     def authorize(self, principal: Principal, verb: Verb, conversation: str) -> None:
         """Allows what the principal's verbs allow, within its space.

@@ -15,7 +15,7 @@ import anyio
 import anyio.lowlevel
 import structlog
 
-from wsserver.engine.foreign_code import stops
+from wsserver.foreign_code import stops
 from wsserver.log.conversation_log import ConversationLog
 from wsserver.log.listeners import tell_all
 from wsserver.log.store import MisfitError, Store, StoreError, Write
@@ -251,7 +251,7 @@ class Committer:
         except BaseException as defect:
             # The boundary around stores, which may be anybody's code.
             self._failed(logs, defect)
-            if not stops(defect, anyio.get_cancelled_exc_class()):
+            if not stops(defect):
                 raise  # whoever runs this again finds all that is due
             log.exception("store_defective")
             return False

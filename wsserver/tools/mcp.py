@@ -18,8 +18,8 @@ import anyio.to_thread
 import structlog
 
 from protocol.content import Tool
-from wsserver.engine.foreign_code import stops
 from wsserver.engine.server_tools import ToolContext, ToolError
+from wsserver.foreign_code import stops
 from wsserver.tools.mcp_listing import LeftOut, Listing, Offer, offer
 from wsserver.tools.mcp_settings import McpSettings
 
@@ -183,13 +183,9 @@ class McpServer:
                         await self._attend(session)
                     finally:
                         self._session = None
-        except anyio.get_cancelled_exc_class():
-            if anyio.current_effective_deadline() == -math.inf:
-                raise
-            return "it was cancelled, by none of ours"  # and must not end all tasks
         except BaseException as error:
             # The one boundary around the SDK.
-            if not stops(error, anyio.get_cancelled_exc_class()):
+            if not stops(error):
                 raise
             return _reason(error)
         if connecting.cancelled_caught:

@@ -5,7 +5,6 @@ The runner is told synchronously of what happens elsewhere (an interrupt, a resu
 viewer that leaves) and performs the machine's actions at once.
 """
 
-import math
 from collections.abc import Callable, Sequence
 from math import inf
 from typing import Protocol
@@ -21,7 +20,6 @@ from wsserver.engine.actions import (
 )
 from wsserver.engine.deadlines import CLOSE_SECONDS
 from wsserver.engine.ending import DEFECT
-from wsserver.engine.foreign_code import stops
 from wsserver.engine.model import (
     Failure,
     Finished,
@@ -30,6 +28,7 @@ from wsserver.engine.model import (
     UpstreamError,
 )
 from wsserver.engine.turn import Turn
+from wsserver.foreign_code import stops
 from wsserver.log.store import StoreError
 from wsserver.turns.alarms import Alarm
 from wsserver.turns.services import Services, Target
@@ -157,17 +156,11 @@ class TurnRunner:
             self._feed([Finished(reason="incomplete")])
         except UpstreamError as error:
             self._refused(error.failure)
-        except anyio.get_cancelled_exc_class():
-            if anyio.current_effective_deadline() == -math.inf:
-                raise
-            # It is none of ours. Passed on, it would end this task but not the turn.
-            log.warning("provider_cancelled_itself")
-            self._fail("internal", _PROVIDER_FAILED)
         except StoreError:
             self._fail("store_unavailable", "The log can't be read at the moment.")
         except BaseException as error:
             # The one boundary around providers, which may be anybody's code.
-            if not stops(error, anyio.get_cancelled_exc_class()):
+            if not stops(error):
                 raise
             if self._defect is None:
                 log.exception("provider_failed")

@@ -6,7 +6,6 @@ settled by anything else: an interrupt, its deadline, the end of the turn. It ne
 runs again: after a restart its call settles as `cancelled`.
 """
 
-import math
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, Literal
 
@@ -15,9 +14,9 @@ import msgspec
 import structlog
 
 from wsserver.engine.arguments import MOST_DEPTH, deeper_than
-from wsserver.engine.foreign_code import stops
 from wsserver.engine.server_tools import ToolContext, ToolError
 from wsserver.engine.tools import SILENT_FAILURE, Batch, OpenCall
+from wsserver.foreign_code import stops
 from wsserver.log.conversation_log import ConversationLog
 from wsserver.log.waiting import until_stored
 from wsserver.turns.services import Services
@@ -116,14 +115,9 @@ class ServedCalls:
             return fitted(output, limit)  # what it gave is the tool's code, too
         except ToolError as error:
             return "error", fitted(_said(error), limit)[1]
-        except anyio.get_cancelled_exc_class():
-            if anyio.current_effective_deadline() == -math.inf:
-                raise
-            # It is none of ours. Passed on, it would end all tasks of the server.
-            return "error", "The tool cancelled itself."
         except BaseException as error:
             # The one boundary around tools, which may be anybody's code.
-            if not stops(error, anyio.get_cancelled_exc_class()):
+            if not stops(error):
                 raise
             log.exception("server_tool_failed", tool=opened.name)
             return "error", fitted(_said(error), limit)[1]
@@ -134,6 +128,8 @@ class ServedCalls:
 
 def _said(error: BaseException) -> str:
     """Returns what a tool's exception says; to say it is the tool's code, too."""
+    if isinstance(error, anyio.get_cancelled_exc_class()):
+        return "The tool cancelled itself."
     try:
         return str(error) or SILENT_FAILURE
     except Exception:  # noqa: BLE001 - of the same boundary
