@@ -4,8 +4,8 @@ Each client and each model call is one. With none left the system drops clients
 without a word to anybody, so a server takes no more of them than there is room for.
 """
 
+import resource
 import socket
-import sys
 
 from msgspec.structs import replace
 
@@ -20,10 +20,6 @@ FEWEST_SPARE = 8
 
 def allow_most() -> int | None:
     """Takes as many as the system allows; returns how many, None for no limit."""
-    if sys.platform == "win32":
-        return None
-    import resource
-
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if hard == resource.RLIM_INFINITY:
         return None if soft == resource.RLIM_INFINITY else soft
@@ -40,10 +36,6 @@ def other_than_clients(settings: Settings) -> int:
 
 def left() -> int | None:
     """Returns about how many more may be opened; None where that is no question."""
-    if sys.platform == "win32":
-        return None
-    import resource
-
     limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     if limit == resource.RLIM_INFINITY:
         return None

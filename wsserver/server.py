@@ -6,7 +6,6 @@ import os
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
-from pathlib import Path
 
 import anyio
 import anyio.to_thread
@@ -31,7 +30,7 @@ from wsserver.server_tools import load_tools
 from wsserver.settings import Settings
 from wsserver.settings_error import SettingsError
 from wsserver.store_file import store_file
-from wsserver.stores.open import default_path, open_store
+from wsserver.stores.open import open_store
 from wsserver.transports.files import load_files
 from wsserver.transports.handshake import Admission
 from wsserver.transports.http import CHAT_PATH, Site
@@ -343,14 +342,10 @@ async def serving(
 
 
 async def _open_store(settings: Settings) -> Store:
-    await anyio.to_thread.run_sync(store_file, settings)
+    path = await anyio.to_thread.run_sync(store_file, settings)
     try:
-        return await open_store(
-            settings.store,
-            default=default_path(os.environ, Path("~")),
-            durability=settings.durability,
-        )
-    except (StoreError, ValueError) as error:
+        return await open_store(path, durability=settings.durability)
+    except StoreError as error:
         raise SettingsError(f"store: {error}") from None
 
 

@@ -20,7 +20,10 @@ def store_file(settings: Settings) -> Path | None:
     Raises:
         SettingsError: No store can be there; the message says what to do.
     """
-    path = parse_store(settings.store, default_path(os.environ, Path("~")))
+    try:
+        path = parse_store(settings.store, default_path(os.environ, Path("~")))
+    except ValueError as error:
+        raise SettingsError(f"store: {error}") from None
     if path is None:
         return None
     try:

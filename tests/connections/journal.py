@@ -127,7 +127,6 @@ class Desk:
 
     def view(self, journal: Journal, after: int = 0, **options: Any) -> View:
         view = View(
-            principal="alice",
             connection="conn1",
             log=journal.log,
             after=after,

@@ -67,7 +67,6 @@ class FakeViewer:
     def __init__(
         self, conversation: Conversation, connection: str = "c1", *handles: str
     ) -> None:
-        self.principal = "alice"
         self.connection = connection
         self.handles = frozenset(handles)
         self.requests: list[ToolRequest] = []

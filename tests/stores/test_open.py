@@ -43,7 +43,7 @@ def test_the_default_is_in_the_users_state_folder() -> None:
 
 
 async def test_memory_is_opened() -> None:
-    store = await open_store("memory", default=DEFAULT)
+    store = await open_store(None, durability="process")
 
     assert isinstance(store, MemoryStore)
     assert not store.durable
@@ -54,7 +54,7 @@ async def test_sqlite_is_opened_where_nothing_was_and_for_its_user_alone(
 ) -> None:
     path = tmp_path / "state" / "wsserver" / "wsserver.db"
 
-    store = await open_store("sqlite", default=path)
+    store = await open_store(path, durability="process")
     try:
         assert isinstance(store, SqliteStore)
         assert store.durable
@@ -69,4 +69,4 @@ async def test_a_folder_in_the_files_place_is_an_error_with_its_name(
     tmp_path: Path,
 ) -> None:
     with pytest.raises(StoreError, match=str(tmp_path)):
-        await open_store(f"sqlite:{tmp_path}", default=DEFAULT)
+        await open_store(tmp_path, durability="process")

@@ -47,7 +47,6 @@ class View:
     """One connection's view of one conversation.
 
     Attributes:
-        principal: The name of the principal.
         connection: The connection's id.
         handles: Names of the tools the connection runs; see `let_run`.
         log: The conversation's log.
@@ -61,14 +60,13 @@ class View:
     __slots__ = (
         "_alarm", "_begun", "_block", "_block_used", "_caught_up_at", "_flush_through",
         "_gates", "_gathering", "_lens", "_now", "_offers", "_on_deleted", "_on_starved",
-        "_on_wake", "_push", "_window", "closed", "connection", "debt", "handles", "log", "position", "principal",
+        "_on_wake", "_push", "_window", "closed", "connection", "debt", "handles", "log", "position",
         "ready", "starved",
     )  # fmt: skip
 
     def __init__(
         self,
         *,
-        principal: str,
         connection: str,
         log: ConversationLog,
         after: int,
@@ -83,7 +81,6 @@ class View:
         """Makes a view that sends what comes after the number `after`.
 
         Args:
-            principal: See the attributes.
             connection: See the attributes.
             log: See the attributes.
             after: Where the cursor stands at first.
@@ -97,7 +94,6 @@ class View:
                 `fetched` later.
             on_deleted: Told that the log was deleted.
         """
-        self.principal = principal
         self.connection = connection
         self.handles: frozenset[str] = frozenset()
         self.log = log

@@ -115,7 +115,6 @@ class Views:
         self.check_room(log.conversation)
         judged = verdict(cursor, epoch=log.epoch, head=log.stored, oldest=log.oldest)
         view = View(
-            principal=self._session.principal.name,
             connection=self._session.connection,
             log=log,
             after=judged.after,

@@ -22,7 +22,6 @@ from wsserver.settings_checks import is_loopback
 from wsserver.settings_error import SettingsError
 from wsserver.sources import DEFAULT, FIELDS, Loaded
 from wsserver.store_file import store_file
-from wsserver.stores.open import check_platform
 from wsserver.upstreams import LOCAL_MODEL, open_upstreams
 
 _CORRECT = "correct it, or leave it out"
@@ -77,7 +76,6 @@ def _store(settings: Settings) -> Iterator[Finding]:
         path = store_file(settings)
         if path is None:
             return
-        check_platform()
         finding = check_place(path)
         if finding is not None:
             yield finding

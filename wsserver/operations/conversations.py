@@ -11,7 +11,6 @@ import orjson
 from wsserver.log.store import StoreError
 from wsserver.settings import Settings
 from wsserver.store_file import store_file
-from wsserver.stores.open import check_platform
 
 if TYPE_CHECKING:
     from wsserver.stores.sqlite_archive import Archive, Kept
@@ -30,7 +29,6 @@ def store_path(settings: Settings) -> Path:
             "the memory store ends with its server, so there is nothing to look into;"
             " name a file with `--store sqlite:PATH`"
         )
-    check_platform()
     if path.exists() and not path.stat().st_size:
         raise StoreError(
             f"{path} is empty, as no server has written to it yet; name the server's"

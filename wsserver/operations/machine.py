@@ -1,7 +1,7 @@
 """What a server needs of its machine: open files, a clock that is right."""
 
 import ctypes
-import sys
+import resource
 
 from wsserver.open_files import other_than_clients
 from wsserver.operations.findings import Finding, ok, warn
@@ -15,10 +15,6 @@ _TIME_ERROR = 5
 
 def open_files(settings: Settings) -> Finding:
     """Compares the limit of open files with what the settings allow to be needed."""
-    if sys.platform == "win32":
-        return ok("open files", "no limit to look at on this system")
-    import resource
-
     # A server takes all that it may have, so the hard limit counts.
     _, limit = resource.getrlimit(resource.RLIMIT_NOFILE)
     return judge_open_files(

@@ -16,7 +16,6 @@ from wsserver.settings import Settings
 from wsserver.settings_error import SettingsError
 from wsserver.store_file import store_file
 from wsserver.stores import Durability
-from wsserver.stores.open import check_platform
 
 LEAST_FREE_BYTES = 1_000_000_000
 SLOW_COMMIT_SECONDS = 0.1
@@ -41,7 +40,6 @@ def store(settings: Settings) -> Finding:
             "leave `store` out, or set sqlite:PATH",
         )
     try:
-        check_platform()
         return _look(path) or _try(path, settings.durability)
     except StoreError as error:
         return unusable(error)

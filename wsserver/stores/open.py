@@ -1,12 +1,11 @@
 """Which store a setting names, and opening it."""
 
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 
 import anyio.to_thread
 
-from wsserver.log.store import Store, StoreError
+from wsserver.log.store import Store
 from wsserver.stores import Durability
 from wsserver.stores.memory import MemoryStore
 
@@ -44,25 +43,19 @@ def parse_store(spec: str, default: Path) -> Path | None:
     )
 
 
-async def open_store(
-    spec: str, *, default: Path, durability: Durability = "process"
-) -> Store:
-    """Opens the store that a setting names; the caller closes it.
+async def open_store(path: Path | None, *, durability: Durability) -> Store:
+    """Opens a store; the caller closes it.
 
     Args:
-        spec: `memory`, `sqlite` or `sqlite:PATH`.
-        default: The file that `sqlite` alone names.
+        path: The file; None for a store in memory.
         durability: What a commit outlives: the end of the `process`, or a loss of
             `power` too.
 
     Raises:
-        ValueError: The setting is none of these.
         StoreError: The store can't be opened; the message says what to do.
     """
-    path = parse_store(spec, default)
     if path is None:
         return MemoryStore()
-    check_platform()
     from wsserver.stores.sqlite import SqliteStore
     from wsserver.stores.sqlite_file import boot_id
 
@@ -70,13 +63,3 @@ async def open_store(
         return SqliteStore(path, durability=durability, boot=boot_id())
 
     return await anyio.to_thread.run_sync(opening)
-
-
-def check_platform() -> None:
-    """Returns if this system can have a sqlite store.
-
-    Raises:
-        StoreError: It can't.
-    """
-    if sys.platform == "win32":
-        raise StoreError("the sqlite store needs POSIX locks; use `--store memory`")

@@ -8,7 +8,6 @@ that a call is cancelled.
 import os
 import signal
 import subprocess
-import sys
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
@@ -177,14 +176,8 @@ def _nothing(process: Process) -> None:
 
 
 def _ask_to_end(process: Process) -> None:
-    if sys.platform == "win32":
-        process.terminate()
-    else:
-        os.killpg(process.pid, signal.SIGTERM)
+    os.killpg(process.pid, signal.SIGTERM)
 
 
 def _kill(process: Process) -> None:
-    if sys.platform == "win32":
-        process.kill()
-    else:
-        os.killpg(process.pid, signal.SIGKILL)
+    os.killpg(process.pid, signal.SIGKILL)

@@ -9,12 +9,10 @@ class Viewer(Protocol):
     """One connection's view of one conversation.
 
     Attributes:
-        principal: The name of the principal.
         connection: The connection's id.
         handles: Names of the tools the connection runs.
     """
 
-    principal: str
     connection: str
     handles: frozenset[str]
 
