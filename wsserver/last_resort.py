@@ -21,7 +21,6 @@ class LastResort:
     """When the process ends at the latest."""
 
     def __init__(self) -> None:
-        """Begins without a limit."""
         self._limits = SimpleQueue[tuple[float, int] | None]()
         # Begun now: who is called by a signal may begin no thread.
         Thread(target=self._wait, name="last_resort", daemon=True).start()

@@ -44,7 +44,6 @@ class Reload:
     """The files of one server."""
 
     def __init__(self) -> None:
-        """Begins with none."""
         self._files: list[Renewable[Any]] = []
         self._reading: set[str] = set()  # settings
 

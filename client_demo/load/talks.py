@@ -57,7 +57,7 @@ class Talks:
     def __init__(
         self, prefix: str, group: Group, peer: Peer, ending: Ending, random: Random
     ) -> None:
-        """Begins with none.
+        """Begins no talk yet.
 
         Args:
             prefix: Begins their names.

@@ -75,7 +75,7 @@ class Deadlines:
         self._heartbeat_at = now + self._settings.heartbeat_seconds
 
     def refreshed(self) -> None:
-        """Takes note of new credentials."""
+        """Takes note of new credentials: their end will be announced anew."""
         self._warned = False
 
     def check(self, now: float, pulse: Pulse) -> Due:

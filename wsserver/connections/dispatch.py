@@ -77,7 +77,7 @@ class Dispatch:
         new_id: Callable[[], str],
         refreshed: Callable[[], None],
     ) -> None:
-        """Makes it.
+        """Handles nothing before `take`.
 
         Args:
             session: Who the client is.

@@ -86,7 +86,7 @@ class Answering:
     """
 
     def __init__(self, answer: Callable[[ErrorBody, str | None], None], re: str | None):
-        """Remembers whom to answer; `re` is the command's id, if it has one."""
+        """Takes the command's id, which is None where there is no reply to give."""
         self._answer = answer
         self._re = re
 

@@ -52,7 +52,11 @@ class Held(Struct, frozen=True, kw_only=True):
     meanwhile: bytes | None = None
 
     def may_leave(self, settled: int) -> bool:
-        """Says so."""
+        """Whether the reply may be sent: what it speaks of is stored, and was sent.
+
+        Args:
+            settled: How many of the log's changes are in the store.
+        """
         if settled < self.changes:
             return False
         view = self.view

@@ -79,7 +79,7 @@ class Writer:
         self._wake()
 
     def push(self, frame: bytes) -> None:
-        """Sends a control frame."""
+        """Sends a control frame that the client did not ask for, such as a `ping`."""
         self.lane.push(frame)
         self.poke()
 

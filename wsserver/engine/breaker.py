@@ -48,7 +48,7 @@ class Breaker:
         self._failures: deque[tuple[float, int]] = deque(maxlen=policy.failures)
 
     def state(self, now: float) -> State:
-        """Returns where it is."""
+        """Returns whether calls are admitted; `now` is in seconds on a monotonic clock."""
         if self._open_until is None:
             return "closed"
         return "half_open" if self._probing or now >= self._open_until else "open"
@@ -71,7 +71,7 @@ class Breaker:
         return self._pass
 
     def succeeded(self, admitted: int) -> None:
-        """A call went well."""
+        """Counts a call that went well; one of an earlier pass says nothing any more."""
         if admitted != self._pass:
             return
         if self._probing:

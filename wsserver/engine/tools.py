@@ -29,7 +29,13 @@ _encode = msgspec.json.Encoder(order="sorted").encode
 
 
 class ToolTimes(Struct, frozen=True, kw_only=True):
-    """How long calls may take."""
+    """How long calls may take.
+
+    Attributes:
+        default_seconds: For tools that name no timeout of their own.
+        ceiling_seconds: For all, whatever they name and however often they say that
+            they still run.
+    """
 
     default_seconds: float = 120.0
     ceiling_seconds: float = 86_400.0
@@ -84,7 +90,14 @@ class Batch:
         times: ToolTimes,
         max_argument_bytes: int,
     ) -> None:
-        """Begins with none; `tools` are what the model was told of, by name."""
+        """Opens no call yet.
+
+        Args:
+            turn: The turn's number, for the calls' ids.
+            tools: What the model was told of, by name.
+            times: How long calls may take.
+            max_argument_bytes: Of one call, as UTF-8.
+        """
         self.open: dict[str, OpenCall] = {}
         self._turn = turn
         self._tools = tools

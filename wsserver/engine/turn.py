@@ -199,7 +199,18 @@ class Turn:
         by: str,
         now: float,
     ) -> tuple[Settling, list[Action]]:
-        """Takes a result."""
+        """Takes a result of one of its calls.
+
+        Args:
+            call: The call's id.
+            status: Whether the tool did what it was asked.
+            output: Any JSON value, within the limit.
+            by: The principal it comes from, or `server`.
+            now: Seconds on the turn's monotonic clock.
+
+        Returns:
+            What became of the result, and what is to be done.
+        """
         outcome, actions = self.tools.settle(call, status, output, by)
         return outcome, actions + self._continue(now)
 
@@ -254,7 +265,7 @@ class Turn:
         return self._deadlines.next(self.phase, self.tools.deadline())
 
     def time(self, now: float) -> list[Action]:
-        """Does what is due."""
+        """Returns what is to be done at `now`; empty where nothing is due."""
         actions: list[Action] = []
         match self._deadlines.due(self.phase, self.tools.deadline(), now):
             case "abandoned" | "turn_timeout" | "upstream_stalled" as reason:

@@ -20,11 +20,11 @@ class Order(Struct, frozen=True, kw_only=True, tag_field="act"):
 
 
 class Drop(Order, frozen=True, kw_only=True, tag="drop"):
-    """Cut it."""
+    """Cut the connection."""
 
 
 class Delay(Order, frozen=True, kw_only=True, tag="delay"):
-    """Make each way so slow."""
+    """Hold each way up by so many milliseconds."""
 
     in_ms: DelayMs
     out_ms: DelayMs
@@ -46,7 +46,7 @@ AnyOrder = Drop | Delay | Duplicate | Repeat | Lose
 
 
 class Watched(Struct, frozen=True, kw_only=True):
-    """A connection that is open."""
+    """A connection that is open, and how many milliseconds each way is held up."""
 
     connection: str
     in_ms: int

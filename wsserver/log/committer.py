@@ -44,11 +44,11 @@ class CommitMetrics(Protocol):
     """Where commits are counted."""
 
     def commit(self, seconds: float, entries: int) -> None:
-        """Counts a commit and how long it took."""
+        """Counts a commit: how long it took, and how many entries were in it."""
         ...
 
     def commit_failed(self) -> None:
-        """Counts a commit that failed."""
+        """Counts a commit that failed and will be tried again."""
         ...
 
 

@@ -42,7 +42,7 @@ class Gate:
         code: str | None,
         answered: Callable[[], None],
     ) -> None:
-        """Makes it, closed.
+        """Lets nothing through yet.
 
         Args:
             sink: Takes what goes through.

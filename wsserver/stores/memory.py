@@ -156,7 +156,7 @@ class Kept:
         return index == len(self.rows) or self.rows[index].first > seq
 
     def apply(self, write: Write, change: Change, now: float) -> None:
-        """Does what was checked."""
+        """Applies a write that `check` has let pass; `now` is seconds since the epoch."""
         rows = self.rows
         if change.dropped:
             begin = bisect_left(rows, change.dropped[0], key=_last)

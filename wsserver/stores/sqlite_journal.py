@@ -261,7 +261,7 @@ class _Text:
         self._meta = meta  # as rows have it
 
     def add(self, entry: Entry, blob: bytes) -> None:
-        """Takes the entry that follows."""
+        """Takes the entry that follows the last one, and what its row would hold."""
         self.head = entry.seq
         self.entries.append(entry)
         self.blobs.append(blob)

@@ -30,7 +30,7 @@ class Timer(Protocol):
     """A call that is due, and may be taken back."""
 
     def cancel(self) -> None:
-        """Takes it back."""
+        """Takes the call back; harmless once it was made."""
         ...
 
 

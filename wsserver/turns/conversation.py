@@ -65,7 +65,7 @@ class Conversation:
         pre_cancelled: PreCancelled,
         unused: Callable[[str], None],
     ) -> None:
-        """Makes it; a message that waits gets its turn when somebody attaches.
+        """Starts no turn; a message that waits gets one when somebody attaches.
 
         Args:
             log: See the attributes.

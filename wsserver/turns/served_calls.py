@@ -43,7 +43,7 @@ class ServedCalls:
         ids: Mapping[str, Any],
         settle: Callable[[str, Status, Any, str], object],
     ) -> None:
-        """Begins with none.
+        """Runs nothing before `run`.
 
         Args:
             names: The tools that the server runs in this turn.

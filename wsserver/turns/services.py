@@ -76,7 +76,7 @@ class TurnMetrics(Protocol):
     """What is counted of turns."""
 
     def turn_started(self, model: str) -> None:
-        """Counts a turn."""
+        """Counts a turn that begins; `model` is what the conversation asked for."""
         ...
 
     def turn_ended(self, model: str, done: DoneEvent, code: str | None) -> None:
@@ -95,7 +95,7 @@ class TurnMetrics(Protocol):
         ...
 
     def first_token(self, model: str, seconds: float) -> None:
-        """Counts a time to first token."""
+        """Counts the seconds from a message in the log to its first token."""
         ...
 
     def interrupted(self, phase: str, stop_seconds: float) -> None:
@@ -103,11 +103,11 @@ class TurnMetrics(Protocol):
         ...
 
     def tool_done(self, status: str, seconds: float) -> None:
-        """Counts a settled tool call."""
+        """Counts a settled tool call, and the seconds since the model made it."""
         ...
 
     def upstream_retry(self, model: str, code: str) -> None:
-        """Counts another attempt."""
+        """Counts another attempt; `code` is why the one before failed."""
         ...
 
     def conversations(self, loaded: int, running: int) -> None:

@@ -29,7 +29,7 @@ class ToolRequests:
         viewers: Sequence[Viewer],
         clock: Clock,
     ) -> None:
-        """Begins with none.
+        """Asks nobody yet.
 
         Args:
             batch: The turn's calls.

@@ -14,14 +14,13 @@ class TurnCounts:
     """The running turns of a server, by space."""
 
     def __init__(self) -> None:
-        """Begins with none."""
         self._running: dict[str, int] = {}
         self._waiting: dict[str, list[Callable[[], None]]] = {}
         self._quiet = anyio.Event()  # set when none runs any more
 
     @property
     def total(self) -> int:
-        """How many run in all."""
+        """How many turns run, of all spaces together."""
         return sum(self._running.values())
 
     def of(self, space: str) -> int:
@@ -33,7 +32,7 @@ class TurnCounts:
         self._running[space] = self.of(space) + 1
 
     def ended(self, space: str) -> None:
-        """Counts one less."""
+        """Counts a turn out that `began` has counted in."""
         self._running[space] -= 1
         if not self._running[space]:
             del self._running[space]
