@@ -1,4 +1,4 @@
-"""The one exception of the codec, shaped like the error that goes on the wire."""
+"""What an error says on the wire, and the one exception of the codec."""
 
 from protocol.codes import ERRORS
 from protocol.content import ErrorBody
@@ -10,6 +10,30 @@ PATH_CHARACTERS = 200
 def shortened(path: str) -> str:
     """Returns a path, or as much of it as an error repeats."""
     return path if len(path) <= PATH_CHARACTERS else f"{path[: PATH_CHARACTERS - 1]}…"
+
+
+def body_of(
+    code: str,
+    message: str,
+    *,
+    param: str | None = None,
+    retry_after_ms: int | None = None,
+) -> ErrorBody:
+    """Returns what a client is told under a code of the catalogue.
+
+    Args:
+        code: Which one; it says whether sending the same again may succeed.
+        message: Sentences: what was wrong and what to do.
+        param: A JSON path to the member at fault; None where it is no single one's.
+        retry_after_ms: The least wait before the next attempt; None for no advice.
+    """
+    return ErrorBody(
+        code=code,
+        message=message,
+        retryable=ERRORS[code].retryable,
+        retry_after_ms=retry_after_ms,
+        param=None if param is None else shortened(param),
+    )
 
 
 class FrameError(ValueError):
@@ -39,9 +63,4 @@ class FrameError(ValueError):
 
     def body(self) -> ErrorBody:
         """Returns what a `reply` or an `error` frame says of it."""
-        return ErrorBody(
-            code=self.code,
-            message=self.message,
-            retryable=ERRORS[self.code].retryable,
-            param=self.param,
-        )
+        return body_of(self.code, self.message, param=self.param)

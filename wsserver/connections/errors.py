@@ -10,10 +10,10 @@ from protocol.codec import encode
 from protocol.commands import ClientFrame, Command
 from protocol.content import ErrorBody
 from protocol.control import ErrorFrame, Reply
-from protocol.frame_error import FrameError
+from protocol.frame_error import FrameError, body_of
 from wsserver.auth.principal import ForbiddenError, UnauthorizedError
 from wsserver.log.store import StoreError
-from wsserver.turns.errors import CommandError, body_of
+from wsserver.turns.errors import CommandError
 
 log = structlog.get_logger(__name__)
 

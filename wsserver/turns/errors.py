@@ -1,8 +1,7 @@
 """The one error a command can be refused with."""
 
-from protocol.codes import ERRORS
 from protocol.content import ErrorBody
-from protocol.frame_error import shortened
+from protocol.frame_error import body_of
 
 
 class CommandError(Exception):
@@ -15,30 +14,6 @@ class CommandError(Exception):
     def __init__(self, body: ErrorBody) -> None:
         super().__init__(f"{body.code}: {body.message}")
         self.body = body
-
-
-def body_of(
-    code: str,
-    message: str,
-    *,
-    param: str | None = None,
-    retry_after_ms: int | None = None,
-) -> ErrorBody:
-    """Returns what a client is told under a code of the catalogue.
-
-    Args:
-        code: Which one; it says whether sending the same again may succeed.
-        message: Sentences: what was wrong and what to do.
-        param: A JSON path to the member at fault; None where it is no single one's.
-        retry_after_ms: The least wait before the next attempt; None for no advice.
-    """
-    return ErrorBody(
-        code=code,
-        message=message,
-        retryable=ERRORS[code].retryable,
-        retry_after_ms=retry_after_ms,
-        param=None if param is None else shortened(param),
-    )
 
 
 def refusal(
