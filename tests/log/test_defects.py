@@ -83,7 +83,7 @@ async def test_a_store_that_cancels_itself_makes_nothing_forgotten(
             tasks.start_soon(kept, "committer", committer.run)
             await turns_of_the_loop()
         assert committer.failing
-        assert named(lines) == {"store_failing", "task_defective"}
+        assert named(lines) == {"store_failing", "store_defective"}
         store.error = None
         await committer.flush()
         assert log.stored == 1
