@@ -63,8 +63,9 @@ class RunningTurn:
     """
 
     __slots__ = (
-        "_ended", "_first_token_counted", "_log", "_lost", "_machine", "_runner", "_sends", "_services", "_state", "_target", "_tools", "_viewers", "config",
-        "keep_through", "message", "report", "turn",
+        "_ended", "_first_token_counted", "_log", "_lost", "_machine", "_runner", "_sends",
+        "_services", "_state", "_target", "_tools", "_viewers", "config", "keep_through",
+        "message", "report", "turn",
     )  # fmt: skip
 
     def __init__(
