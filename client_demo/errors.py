@@ -13,8 +13,6 @@ from protocol.content import ErrorBody
 from protocol.control import ErrorFrame
 from protocol.events import DoneEvent, TurnErrorEvent
 
-_STOPS: dict[int, str] = {**CLOSE_ERRORS}
-
 
 class ClientError(Exception):
     """The base of all errors that the client raises."""
@@ -287,7 +285,7 @@ def stop_error(code: int, said: ErrorFrame | None) -> ClientError:
         code: The close code.
         said: What it said last that belongs to no command; None for nothing.
     """
-    name = _STOPS.get(code)
+    name = CLOSE_ERRORS.get(code)
     if name is None:
         return StoppedError(code, said.message if said else "it did not say why")
     if said is not None and said.code == name:

@@ -147,7 +147,7 @@ ENDING = range(4400, 4500)
 PROMPT = range(4600, 4700)
 """Close codes after which a client should reconnect at once."""
 
-CLOSE_ERRORS = {
+CLOSE_ERRORS: dict[int, str] = {
     CloseCode.UNAUTHORIZED: "unauthorized",
     CloseCode.FORBIDDEN: "forbidden",
     CloseCode.NO_COMMON_VERSION: "unsupported_protocol",

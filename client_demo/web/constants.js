@@ -38,10 +38,10 @@ export const BACKOFF_SECONDS = [2.0, 30.0];
 /** How long a connection must have held for the back-off to start over. */
 export const STABLE_SECONDS = 30.0;
 
-/** Close codes after which reconnecting would fail alike, */
+/** Close codes after which reconnecting would fail alike. */
 export const FATAL_CLOSES = [1000, 1003, 1007];
 
-/** and a range of such, first and last. */
+/** The range of others like that, first and last. */
 export const ENDING_CLOSES = [4400, 4499];
 
 /** The range of those after which the server asks to reconnect at once. */

@@ -27,8 +27,8 @@ _VALUES: tuple[tuple[str, object, str], ...] = (
     ("LATE_SECONDS", LATE_SECONDS, "A timer this late says that this side slept, not that the server is silent."),
     ("BACKOFF_SECONDS", [backoff.BASE_SECONDS, backoff.CAP_SECONDS], "The first and the largest window of the back-off."),
     ("STABLE_SECONDS", backoff.STABLE_SECONDS, "How long a connection must have held for the back-off to start over."),
-    ("FATAL_CLOSES", sorted(codes.FATAL), "Close codes after which reconnecting would fail alike,"),
-    ("ENDING_CLOSES", [codes.ENDING[0], codes.ENDING[-1]], "and a range of such, first and last."),
+    ("FATAL_CLOSES", sorted(codes.FATAL), "Close codes after which reconnecting would fail alike."),
+    ("ENDING_CLOSES", [codes.ENDING[0], codes.ENDING[-1]], "The range of others like that, first and last."),
     ("PROMPT_CLOSES", [codes.PROMPT[0], codes.PROMPT[-1]], "The range of those after which the server asks to reconnect at once."),
     ("CLOSE_ERRORS", {int(code): error for code, error in codes.CLOSE_ERRORS.items()}, "The error codes that close codes stand for."),
 )  # fmt: skip
