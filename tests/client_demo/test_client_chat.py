@@ -14,6 +14,7 @@ from client_demo import (
     connect,
 )
 from client_demo.errors import ConversationNotFoundError, TooLargeError
+from protocol.client_events import Cursor
 from protocol.content import Config
 from protocol.events import DeltaEvent, DoneEvent, MessageEvent, StartEvent
 from tests.client_demo.double import Double
@@ -77,8 +78,10 @@ async def test_a_failure_without_a_reason_is_a_failure(server: Double) -> None:
             await server.done("c", await server.begin(), status="failed")
 
         tasks.start_soon(serve)
-        with pytest.raises(TurnError):
+        with pytest.raises(TurnError) as caught:
             await chat.ask("hi")
+    assert (caught.value.code, caught.value.retryable) == ("internal", False)
+    assert chat.cursor == Cursor(conversation="c", epoch="e1", last=3)
 
 
 async def test_leaving_a_turn_early_stops_it_at_what_was_seen(server: Double) -> None:

@@ -6,7 +6,7 @@ from random import Random
 import pytest
 
 from protocol.client_events import Disconnected, DropConnection, Stopped
-from protocol.client_link import ClientStateError
+from protocol.client_link import LATE_SECONDS, ClientStateError
 from protocol.codes import CloseCode, advice
 from protocol.control import Goaway
 from tests.protocol_client.wire import Wire
@@ -138,6 +138,26 @@ def test_a_process_that_slept_gives_the_server_another_heartbeat(online: Wire) -
     online.client.timer(online.now)
     assert not online.events()
     online.advance_to_timer()
+    assert online.only(DropConnection).why == "silent"
+
+
+def test_who_slept_beside_a_dead_server_finds_out_a_heartbeat_later(
+    online: Wire,
+) -> None:
+    dead_at = online.now + 50
+    online.now = dead_at + LATE_SECONDS + 0.001
+    online.client.timer(online.now)
+    assert not online.events()
+    asked = online.now
+    while not (told := online.events()):
+        online.advance_to_timer()
+    assert told == [DropConnection(why="silent")]
+    assert online.now == asked + 20
+
+
+def test_a_timer_that_is_hardly_late_tells_of_the_server(online: Wire) -> None:
+    online.now += 50 + LATE_SECONDS
+    online.client.timer(online.now)
     assert online.only(DropConnection).why == "silent"
 
 
