@@ -123,7 +123,8 @@ def test_a_lost_connection_closes_what_was_to_be_closed(online: Wire) -> None:
     online.client.disconnected(None, online.now)
     replied, gone = online.events()
     assert isinstance(replied, Replied)
-    assert (replied.command, replied.reply.outcome) == (closing, "closed")
+    reply = replied.reply
+    assert (replied.command, reply.ok, reply.outcome) == (closing, True, "closed")
     assert isinstance(gone, Disconnected)
     assert online.client.close("d") == online.only(Replied).command
     online.connect()
@@ -150,6 +151,7 @@ def test_what_somebody_deleted_is_lost_with_all_that_is_held_for_it(
     lost, replied = online.events()
     assert isinstance(lost, Lost)
     assert (lost.conversation, lost.error.message) == ("c", "It was deleted.")
+    assert not lost.error.retryable
     assert isinstance(replied, Replied)
     assert replied.command == held
     assert replied.reply.error == lost.error

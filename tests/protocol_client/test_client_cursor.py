@@ -241,6 +241,13 @@ def test_closing_what_is_not_open_yet_settles_its_open(wire: Wire) -> None:
     assert not replied[0].reply.ok
 
 
+def test_what_is_only_to_be_there_is_asked_for_from_the_beginning(online: Wire) -> None:
+    online.client.open("c", create=False)
+    online.client.open("d")
+    (there, made) = online.sent()
+    assert (there["after"], "after" in made) == (0, False)
+
+
 def test_the_verdict_of_a_replaced_open_does_not_count(online: Wire) -> None:
     online.client.open("c")
     online.client.open("c", handles=["t"])
