@@ -1,5 +1,7 @@
 """Conversations that are deleted: elsewhere, or twice, as a reply was lost."""
 
+from typing import Any
+
 import anyio
 import pytest
 
@@ -7,7 +9,7 @@ from client_demo import connect
 from client_demo.errors import ConversationNotFoundError
 from client_demo.session import Notice
 from protocol.client_events import Disconnected, Lost
-from tests.client_demo.double import Double
+from tests.client_demo.double import Double, Peer
 
 
 async def test_one_deleted_elsewhere_ends_for_all_who_use_it(server: Double) -> None:
@@ -134,3 +136,18 @@ async def test_a_delete_that_finds_nothing_has_succeeded(server: Double) -> None
         again = await peer.command("delete")
         assert again == first
         await peer.refuse(again, "conversation_not_found")
+
+
+async def test_what_is_deleted_before_its_history_came_is_not_opened(
+    server: Double,
+) -> None:
+    async def half_open(peer: Peer, frame: dict[str, Any]) -> None:
+        server.logs["c"] = []
+        verdict = {"conversation": "c", "epoch": "e1", "head": 1, "oldest": 1}
+        await peer.reply(frame, "replay", **verdict)
+        await server.delete("c")
+
+    server.open = half_open
+    async with connect(server.url) as client:
+        with anyio.fail_after(60), pytest.raises(ConversationNotFoundError):
+            await client.open("c")
