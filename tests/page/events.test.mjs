@@ -61,6 +61,8 @@ test("arguments that are asked for are shown as they come, until the call is com
   assert.deepEqual(turn.parts, [part]);
   assert.deepEqual([part.status, part.partial, part.arguments, part.batch, part.index, part.deadlineAt], ["open", "", { n: 1 }, 1, 2, "later"]);
   assert.equal(turn.revision, 1); // a view that showed them starts over
+  fold.apply({ ...toolDelta(6, "late"), conversation: "d" });
+  assert.deepEqual([part.partial, part.last, turn.parts.length], ["", 5, 1]);
 });
 
 test("a call that never was complete is gone at the end, and no text with it", async () => {
@@ -89,8 +91,14 @@ test("what does not fit, or is another conversation's, changes nothing", () => {
   const before = JSON.stringify([fold, fold.turns.get(2)]);
   assert.throws(() => fold.apply(delta(5, "c")), (fault) => fault instanceof GapError && fault.last === 3 && fault.event.seq === 5);
   assert.throws(() => fold.apply({ ...delta(4, "xb"), first: 3 }), { name: "GapError" });
+  assert.throws(() => fold.apply(skip(6, 5)), { name: "GapError" });
   assert.throws(() => fold.apply({ ...delta(4, "b"), conversation: "d" }), { name: "RangeError", message: /d is none of c/ });
   assert.equal(JSON.stringify([fold, fold.turns.get(2)]), before);
+});
+
+test("of a text that something else interrupted no rest can be told", () => {
+  const fold = folded(message(1, "m"), start(2, 1), delta(3, "a"), message(4, "n"));
+  assert.throws(() => fold.apply({ ...delta(5, "ab"), first: 3 }), { name: "GapError" });
 });
 
 test("a fold begins with whichever event comes first, or where it is told to", () => {

@@ -129,10 +129,11 @@ test("what still comes of an answer that was cut is not shown", () => {
 });
 
 test("a call that was invalid is known from its result", () => {
-  const invalid = { name: "f", arguments: "{", batch: 0, index: 0, upstream_id: "u" };
+  const invalid = { name: "f", arguments: "{", batch: 1, index: 2, upstream_id: "u" };
   const result = { type: "tool_result", turn: 2, call: "x", status: "invalid", output: "no JSON", by: "server" };
   const [part] = folded(message, start, { ...result, invalid }).turns.get(2).parts;
   assert.equal(part.name, "f");
   assert.equal(part.arguments, "{");
   assert.equal(part.result.status, "invalid");
+  assert.deepEqual([part.status, part.partial, part.batch, part.index], ["invalid", "{", 1, 2]);
 });
