@@ -42,3 +42,19 @@ async def test_a_turn_that_is_joined_was_accepted(server: Double) -> None:
         with anyio.fail_after(5):
             await joined.accepted()
             await first.accepted()
+
+
+async def test_new_credentials_are_given_at_once_and_to_the_next_connection(
+    server: Double,
+) -> None:
+    async with (
+        connect(server.url, token="old", backoff_seconds=(0.01, 0.02)) as client,  # noqa: S106
+        anyio.create_task_group() as tasks,
+    ):
+        tasks.start_soon(client.refresh, "new")
+        refresh = await server.peer.command("refresh")
+        assert refresh == refresh | {"token": "new"}
+        await server.peer.reply(refresh, "refreshed")
+        client.drop()
+        peer = await server.connection(2)
+        assert peer.hello == peer.hello | {"token": "new"}

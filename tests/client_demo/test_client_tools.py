@@ -192,16 +192,20 @@ async def test_what_a_tool_raises_is_told_to_the_model(server: Double) -> None:
 
 
 async def test_a_tool_that_still_works_says_so(server: Double) -> None:
+    said = anyio.Event()
+
     async def slow(context: ToolContext) -> str:
         await anyio.sleep(1)
         context.progress()
+        await said.wait()
         return "done"
 
     async with connect(server.url) as client:
         await open_with(client, slow)
         await request(server, "slow")
-        said = await server.peer.command("tool_progress")
-        assert (said["conversation"], said["call"]) == ("c", "k")
+        progress = await server.peer.command("tool_progress")
+        said.set()
+        assert (progress["conversation"], progress["call"]) == ("c", "k")
         assert (await result(server))["output"] == "done"
 
 
