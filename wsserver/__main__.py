@@ -27,6 +27,8 @@ def main() -> None:
     for number in numbers:
         if before[number] is not signal.SIG_IGN:
             signal.signal(number, _end_well if serves else _end)
+    if serves:
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)  # nothing is loaded to be reloaded
     from wsserver.cli import main as run
 
     if not serves:

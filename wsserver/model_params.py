@@ -11,7 +11,7 @@ from wsserver.engine.param_bounds import (
     Number,
     ParamBounds,
 )
-from wsserver.providers.chat_request import OWN_MEMBERS
+from wsserver.providers.chat_request import is_own
 from wsserver.settings import Settings
 from wsserver.settings_error import SettingsError
 from wsserver.settings_tables import Model
@@ -78,19 +78,29 @@ def _bounds(
 ) -> ParamBounds:
     _check_names(f"{where}params_allowed", allowed)
     _check_names(f"{where}params_max", most)
-    same = [name for name in most if name in ANSWER_TOKENS]
+    same = [name for name in most if name.casefold() in ANSWER_TOKENS]
     if len(same) > 1:
         raise SettingsError(
             f"{where}params_max: {' and '.join(same)} are names of one thing; leave"
             " the one that the upstream takes, which bounds all of them"
         )
     some = None if ANY_MEMBER in allowed else frozenset(allowed)
-    return ParamBounds(allowed=some, most=dict(most))
+    whole = {name: _whole(f"{where}params_max.{name}", most[name]) for name in same}
+    return ParamBounds(allowed=some, most={**most, **whole})
+
+
+def _whole(where: str, most: Number) -> int:
+    # Sent as it is, and many upstreams refuse 1000.0 tokens.
+    if most != int(most):
+        raise SettingsError(
+            f"{where}: {most} is no number of tokens; write a whole one"
+        )
+    return int(most)
 
 
 def _check_names(where: str, members: Iterable[str]) -> None:
     for member in members:
-        if member in OWN_MEMBERS:
+        if is_own(member):
             raise SettingsError(
                 f"{where}.{member}: the server says this itself; leave it out"
             )

@@ -76,6 +76,8 @@ def test_what_is_within_the_bounds_is_taken(
         (bounds(n=1), {"n": "1"}, "n", "0 to 1"),
         (bounds(n=1), {"n": True}, "n", "0 to 1"),
         (bounds(n=1), {"n": [1]}, "n", "0 to 1"),
+        (bounds(n=1), {"N": 2}, "N", "0 to 1"),
+        (bounds(max_tokens=10), {"Max_Token\u017f": 11}, "Max_Token\u017f", "0 to 10"),
     ],
 )
 def test_what_is_beyond_is_refused(
@@ -116,6 +118,14 @@ def test_what_is_beyond_is_refused(
         (bounds(n=4), {"n": 2}, {"n": None}, {"n": 2}),
         (bounds(n=4), {"n": 2}, {"n": 5}, {"n": 4}),
         (bounds(n=4), {}, {"n": [5]}, {"n": 4}),
+        # Some upstreams do not mind the case of a name.
+        (bounds(n=4), {}, {"N": 9}, {"n": 4}),
+        (
+            bounds(max_tokens=9),
+            {},
+            {"MAX_TOKENS": 99, "x": 1},
+            {"max_tokens": 9, "x": 1},
+        ),
     ],
 )
 def test_what_a_request_has(
@@ -128,8 +138,9 @@ def test_what_a_request_has(
 
 
 NAMES = st.sampled_from([*ANSWER_TOKENS[:3], "n", "temperature", "store"])
+SPELT = NAMES | NAMES.map(str.title)
 VALUES = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=2)
-PARAMS = st.dictionaries(NAMES, VALUES, max_size=6)
+PARAMS = st.dictionaries(SPELT, VALUES, max_size=6)
 
 
 @st.composite
@@ -149,7 +160,8 @@ def test_no_request_is_beyond_the_bounds(
     members = bound.members({}, params)
     for name, most in bound.most.items():
         same = ANSWER_TOKENS if name in ANSWER_TOKENS else (name,)
-        assert not any(other in members for other in same if other != name)
+        others = [each.casefold() for each in members if each != name]
+        assert not set(others).intersection(same)
         if name in ANSWER_TOKENS or name in members:
             assert 0 <= members[name] <= most
     if bound.allowed is not None:
@@ -166,10 +178,14 @@ def test_what_was_taken_is_sent_as_it_is(
         return
     members = bound.members({}, params)
     for name, value in params.items():
-        if value is None or name in ANSWER_TOKENS:
+        if value is None or name.casefold() in {*ANSWER_TOKENS, *bound.most}:
             continue
         assert members[name] is value
-    lengths = [params[n] for n in ANSWER_TOKENS if params.get(n) is not None]
+    lengths = [
+        value
+        for name, value in params.items()
+        if name.casefold() in ANSWER_TOKENS and value is not None
+    ]
     named = [name for name in bound.most if name in ANSWER_TOKENS]
     if named:
         assert members[named[0]] == min(lengths, default=bound.most[named[0]])

@@ -97,6 +97,8 @@ def test_params_of_the_request_go_before_those_of_the_upstream() -> None:
 
 def test_params_can_not_change_what_is_asked() -> None:
     own = {"model": "x", "messages": [], "stream": False}
+    own |= {name.title(): value for name, value in own.items()}
+    own |= {"MODEL": "x", "\u017ftream": False}  # a long s
     got = members(own, params=own)
     assert got["messages"] == [{"role": "user", "content": "hi"}]
     assert "stream" not in got

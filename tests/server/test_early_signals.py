@@ -4,7 +4,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from signal import SIGINT, SIGTERM, Signals
+from signal import SIGHUP, SIGINT, SIGTERM, Signals
 
 import pytest
 
@@ -37,6 +37,20 @@ def told(folder: Path, module: str, command: str, number: Signals) -> tuple[int,
 @pytest.mark.parametrize("number", [SIGTERM, SIGINT])
 def test_a_server_stops_as_one_that_serves(slow: Path, number: Signals) -> None:
     assert told(slow, "wsserver", "serve", number) == (0, "")
+
+
+def test_a_reload_that_comes_too_early_ends_no_server(slow: Path) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-m", "wsserver", "serve"],
+        stdout=subprocess.PIPE, text=True,
+        cwd=slow, env=os.environ | {"PYTHONPATH": str(ROOT)},
+    ) as process:  # fmt: skip
+        assert process.stdout is not None
+        assert process.stdout.readline() == "imports\n"
+        process.send_signal(SIGHUP)
+        process.send_signal(SIGTERM)
+        process.communicate(timeout=10)
+    assert process.returncode == 0
 
 
 @pytest.mark.parametrize(

@@ -90,6 +90,16 @@ async def test_what_a_model_does_not_say_the_server_says(table: Any) -> None:
             r"^params_max\.messages: the server says",
         ),
         (
+            {"params_max": {"Model": 1}},
+            {},
+            r"^params_max\.Model: the server says",
+        ),
+        (
+            {"params_max": {"max_tokens": 0.5}},
+            {},
+            r"^params_max\.max_tokens: 0\.5 is no number of tokens; write a whole one$",
+        ),
+        (
             {},
             {"params_max": {"max_tokens": 1, "max_completion_tokens": 1}},
             (
@@ -112,6 +122,12 @@ async def test_what_can_not_be_meant_is_refused(
 ) -> None:
     with pytest.raises(SettingsError, match=expected):
         await table(models={"a": Model(base_url=URL, **own)}, **general)
+
+
+async def test_a_number_of_tokens_is_sent_without_a_point(table: Any) -> None:
+    models = await table(openai_base_url=URL, params_max={"max_tokens": 1e3, "x": 0.5})
+    members = bounds(models, "gpt").members({}, {})
+    assert str(members) == "{'max_tokens': 1000}"
 
 
 async def test_what_only_clients_may_not_set_the_operator_may(table: Any) -> None:

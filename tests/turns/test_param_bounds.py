@@ -109,15 +109,15 @@ async def test_another_model_brings_its_own_bounds() -> None:
         bound(talk)
         talk.configure(model="free", params={"max_tokens": 99, "store": True})
         with pytest.raises(CommandError) as caught:
-            talk.configure(model="strict")
+            talk.configure(model="strict", params={"store": True})
         assert caught.value.body.param == "$.config.params.store"
         with pytest.raises(CommandError):
-            talk.configure(model=None)  # the default is as strict
+            talk.configure(model=None, params={"store": True})  # as strict
         assert talk.conversation.state.config.model == "free"
-        talk.configure(model="strict", params={"max_tokens": 9})
+        talk.configure(model="strict")  # what was set for another model is no fault
         talk.send()
         await talk.done()
-        assert talk.provider.requests[0].params == {"seed": 7, "max_tokens": 9}
+        assert talk.provider.requests[0].params == {"seed": 7, "max_tokens": 10}
 
 
 async def test_settings_that_are_older_than_a_bound_end_no_turn() -> None:

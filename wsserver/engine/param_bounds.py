@@ -64,8 +64,8 @@ class ParamBounds(Struct, frozen=True, kw_only=True):
                     told = name if len(name) <= _LONGEST_NAME else None
                     raise BeyondBoundsError(told, self._not_allowed(name))
         for bound, most in self.most.items():
-            for name in _same(bound):
-                value = params.get(name)
+            for name in _spelt(params, bound):
+                value = params[name]
                 if value is not None and not _fits(value, most):
                     raise BeyondBoundsError(
                         name,
@@ -92,11 +92,10 @@ class ParamBounds(Struct, frozen=True, kw_only=True):
             params = {k: v for k, v in params.items() if k in self.allowed}
         members = {**own, **params}
         for bound, most in self.most.items():
-            names = _same(bound)
-            said = _said(params, names) or _said(own, names)
-            for name in names:
-                members.pop(name, None)
-            if said or len(names) > 1:
+            said = _said(params, bound) or _said(own, bound)
+            for name in _spelt(members, bound):
+                del members[name]
+            if said or bound.casefold() in ANSWER_TOKENS:
                 fitting = [value if _fits(value, most) else most for value in said]
                 members[bound] = min(fitting, default=most)
         return members
@@ -117,12 +116,19 @@ UNBOUNDED: Final = ParamBounds()
 """Any member, of any value."""
 
 
-def _same(name: str) -> tuple[str, ...]:
-    return ANSWER_TOKENS if name in ANSWER_TOKENS else (name,)
+def _spelt(params: Mapping[str, Any], bound: str) -> list[str]:
+    """Returns the members that a bound is of, however they are spelt.
+
+    Some upstreams take `Max_Tokens` for `max_tokens`.
+    """
+    folded = bound.casefold()
+    same = ANSWER_TOKENS if folded in ANSWER_TOKENS else (folded,)
+    return [name for name in params if name.casefold() in same]
 
 
-def _said(params: Mapping[str, Any], names: tuple[str, ...]) -> list[Any]:
-    return [params[name] for name in names if params.get(name) is not None]
+def _said(params: Mapping[str, Any], bound: str) -> list[Any]:
+    values = [params[name] for name in _spelt(params, bound)]
+    return [value for value in values if value is not None]
 
 
 def _fits(value: object, most: Number) -> bool:

@@ -12,6 +12,14 @@ OWN_MEMBERS: Final = ("model", "messages", "stream")
 _USAGE: Final = "include_usage"
 
 
+def is_own(name: str) -> bool:
+    """Whether an upstream may take a member for one of `OWN_MEMBERS`.
+
+    Some do not mind its case, and of two that are alike heed the last.
+    """
+    return name.casefold() in OWN_MEMBERS
+
+
 def request_members(
     request: ModelRequest, params: Mapping[str, Any], *, asks_usage: bool
 ) -> dict[str, Any]:
@@ -22,9 +30,11 @@ def request_members(
         params: Members for all requests; those of the request go before them.
         asks_usage: Whether to ask for a last chunk with token counts.
     """
-    members = {**params, **request.params}
-    for name in OWN_MEMBERS:
-        members.pop(name, None)
+    members = {
+        name: value
+        for name, value in {**params, **request.params}.items()
+        if not is_own(name)
+    }
     members["messages"] = list(request.messages)
     if request.tools:
         members["tools"] = list(request.tools)

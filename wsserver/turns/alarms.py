@@ -101,6 +101,7 @@ class Alarms:
         self._numbers = count()  # alarms themselves have no order
         self._timer: Timer | None = None
         self._rings_at = inf
+        self._stopped = False
 
     def __len__(self) -> int:
         return len(self._queue)
@@ -114,7 +115,8 @@ class Alarms:
         return at
 
     def stop(self) -> None:
-        """Rings no more."""
+        """Rings no more, but for those whose time has come already."""
+        self._stopped = True
         self._rings_at = -inf
         if self._timer is not None:
             self._timer.cancel()
@@ -137,6 +139,8 @@ class Alarms:
             except BaseException:
                 # The boundary of an alarm: the others ring, and the loop goes on.
                 log.exception("alarm_defective")
+        if self._stopped:
+            return
         self._rings_at = inf
         if queue:
             self._ring_at(queue[0][0])

@@ -254,8 +254,8 @@ class Conversation:
         check_open(self._services, self.log)
         config = configured(self.state.config, change)
         check_change(config, self._services)
-        if change.model is not UNSET or change.params is not UNSET:
-            check_params(config, self._services)  # else it is older than the bounds
+        if change.params is not UNSET:  # others may be of another model, or older
+            check_params(config, self._services)
         self.state.config = config
         event = self.log.append(ConfigEvent, config=config)
         reply = Reply(re=id_, ok=True, outcome="configured", seq=event.seq)
