@@ -257,21 +257,6 @@ async def test_a_reset_in_which_the_message_is_gone_ends_the_waiting(
             await turn.wait()
 
 
-async def test_a_conversation_that_is_gone_ends_its_turns(server: Double) -> None:
-    async with connect(server.url) as client:
-        chat = await client.open("c")
-        turn = chat.send("hi")
-        await server.begin()
-
-        async def refuse(peer: Any, frame: dict[str, Any]) -> None:
-            await peer.refuse(frame, "conversation_not_found")
-
-        server.open = refuse  # pyright: ignore[reportAttributeAccessIssue]
-        server.peer.cut()
-        with pytest.raises(ConversationNotFoundError):
-            await turn.wait()
-
-
 async def test_history_is_there_when_open_returns(server: Double) -> None:
     async with connect(server.url) as client, anyio.create_task_group() as tasks:
         chat = await client.open("c")

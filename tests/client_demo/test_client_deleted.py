@@ -35,6 +35,21 @@ async def test_one_deleted_elsewhere_ends_for_all_who_use_it(server: Double) -> 
         assert peer.waiting() == 0
 
 
+async def test_a_conversation_that_is_gone_ends_its_turns(server: Double) -> None:
+    async with connect(server.url) as client:
+        chat = await client.open("c")
+        turn = chat.send("hi")
+        await server.begin()
+
+        async def refuse(peer: Any, frame: dict[str, Any]) -> None:
+            await peer.refuse(frame, "conversation_not_found")
+
+        server.open = refuse  # pyright: ignore[reportAttributeAccessIssue]
+        server.peer.cut()
+        with pytest.raises(ConversationNotFoundError):
+            await turn.wait()
+
+
 async def test_one_deleted_while_the_connection_was_down_is_not_made_again(
     server: Double,
 ) -> None:
