@@ -3,7 +3,7 @@ import resource
 import msgspec
 import pytest
 
-from wsserver.open_files import OWN_FILES
+from wsserver.assembly.open_files import OWN_FILES
 from wsserver.operations import machine
 from wsserver.operations.machine import (
     clock,
@@ -11,8 +11,7 @@ from wsserver.operations.machine import (
     judge_skew,
     open_files,
 )
-from wsserver.settings import Settings
-from wsserver.settings_tables import Model
+from wsserver.settings import Model, Settings
 
 SETTINGS = Settings(max_connections=1000, upstream_pool_size=50)
 NEEDED = 1000 + 50 + OWN_FILES

@@ -16,8 +16,7 @@ from wsserver.operations.upstream_check import (
     judge,
     upstreams,
 )
-from wsserver.settings import Settings
-from wsserver.settings_tables import Model
+from wsserver.settings import Model, Settings
 
 NUMBERS = [f"{number} " for number in range(1, 41)]
 

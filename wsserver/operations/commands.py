@@ -4,8 +4,8 @@ from typing import Annotated
 
 import typer
 
-from wsserver.flags import Load, with_flags
 from wsserver.operations.shell import EXIT_BAD_SETTINGS, EXIT_FAILED, AsJson
+from wsserver.settings.flags import Load, with_flags
 
 
 def doctor(

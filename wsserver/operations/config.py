@@ -7,22 +7,21 @@ from pathlib import Path
 import anyio
 import msgspec
 
-from wsserver import assembly
+from wsserver.assembly import rooms
+from wsserver.assembly.credentials import authority, called
+from wsserver.assembly.inspection import check_recording
+from wsserver.assembly.server_tools import load_tools
+from wsserver.assembly.store_file import store_file
+from wsserver.assembly.upstreams import LOCAL_MODEL, open_upstreams
 from wsserver.auth.keys import KeyAuthority, KeysError
-from wsserver.credentials import authority, called
-from wsserver.flags import Load
-from wsserver.inspection import check_recording
+from wsserver.lifecycle.reload import Reload
 from wsserver.log.store import StoreError
 from wsserver.operations.findings import Finding, fail, ok, taken_apart, warn
 from wsserver.operations.store_check import check_place, unusable
-from wsserver.reload import Reload
-from wsserver.server_tools import load_tools
-from wsserver.settings import Settings
-from wsserver.settings_checks import is_loopback
-from wsserver.settings_error import SettingsError
-from wsserver.sources import DEFAULT, FIELDS, Loaded
-from wsserver.store_file import store_file
-from wsserver.upstreams import LOCAL_MODEL, open_upstreams
+from wsserver.settings import Settings, SettingsError
+from wsserver.settings.checks import is_loopback
+from wsserver.settings.flags import Load
+from wsserver.settings.sources import DEFAULT, FIELDS, Loaded
 
 _CORRECT = "correct it, or leave it out"
 
@@ -135,7 +134,7 @@ def _call(path: str) -> Iterator[Finding]:
 
 def _endpoint(settings: Settings) -> Iterator[Finding]:
     try:
-        assembly.endpoint(settings, Reload())
+        rooms.endpoint(settings, Reload())
     except SettingsError as error:
         yield failure("endpoint", error)
         return
@@ -147,7 +146,7 @@ def _endpoint(settings: Settings) -> Iterator[Finding]:
 
 def _metrics(settings: Settings) -> Finding:
     try:
-        rule = assembly.metrics_access(settings, Reload()).rule
+        rule = rooms.metrics_access(settings, Reload()).rule
     except SettingsError as error:
         return failure("metrics", error)
     match rule:

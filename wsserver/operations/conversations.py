@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import orjson
 
+from wsserver.assembly.store_file import store_file
 from wsserver.log.store import StoreError
 from wsserver.settings import Settings
-from wsserver.store_file import store_file
 
 if TYPE_CHECKING:
     from wsserver.stores.sqlite_archive import Archive, Kept

@@ -3,7 +3,7 @@
 import ctypes
 import resource
 
-from wsserver.open_files import other_than_clients
+from wsserver.assembly.open_files import other_than_clients
 from wsserver.operations.findings import Finding, ok, warn
 from wsserver.settings import Settings
 

@@ -55,8 +55,8 @@ def replay_command(
         _check(url)
     import anyio
 
-    from wsserver.logging import configure
     from wsserver.operations.replay import Stage, replay
+    from wsserver.telemetry.logging import configure
 
     configure("console", "error")
     stage = Stage(url=url, token=token, fast=fast, texts=texts)

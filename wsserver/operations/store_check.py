@@ -9,12 +9,11 @@ from time import perf_counter
 
 import anyio
 
+from wsserver.assembly.store_file import store_file
 from wsserver.log.entry import text_entry
 from wsserver.log.store import Meta, StoreError, Write
 from wsserver.operations.findings import Finding, fail, ok, taken_apart, warn
-from wsserver.settings import Settings
-from wsserver.settings_error import SettingsError
-from wsserver.store_file import store_file
+from wsserver.settings import Settings, SettingsError
 from wsserver.stores import Durability
 
 LEAST_FREE_BYTES = 1_000_000_000

@@ -5,6 +5,11 @@ from collections.abc import Sequence
 import anyio
 from msgspec import Struct
 
+from wsserver.assembly.upstreams import (
+    LOCAL_MODEL,
+    OPENAI_DEFAULT_MODEL,
+    open_upstreams,
+)
 from wsserver.engine.model import (
     Failure,
     Finished,
@@ -14,12 +19,9 @@ from wsserver.engine.model import (
 )
 from wsserver.operations.config import without_local
 from wsserver.operations.findings import Finding, Tell, fail, ok, warn
-from wsserver.settings import Settings
-from wsserver.settings_error import SettingsError
-from wsserver.settings_tables import Model
+from wsserver.settings import Model, Settings, SettingsError
 from wsserver.turns.models import DEMO_PREFIX
 from wsserver.turns.services import Target
-from wsserver.upstreams import LOCAL_MODEL, OPENAI_DEFAULT_MODEL, open_upstreams
 
 QUESTION = "Count from 1 to 40 in figures, with a space between two numbers."
 ENOUGH_PIECES = 200
