@@ -10,7 +10,7 @@ import typer
 from wsserver import __version__
 from wsserver.operations.commands import add_config_commands, doctor
 from wsserver.operations.conversation_commands import add_conversation_commands
-from wsserver.operations.replay_commands import replay_command
+from wsserver.operations.replay.commands import replay_command
 from wsserver.operations.shell import EXIT_BAD_SETTINGS, EXIT_FAILED, one_line
 from wsserver.operations.usage import wrong_usage
 from wsserver.settings import SettingsError

@@ -18,7 +18,7 @@ from wsserver.auth.either import EitherAuthority
 from wsserver.auth.principal import ForbiddenError, Principal, UnauthorizedError
 from wsserver.connections.transport import Handshake
 from wsserver.lifecycle.reload import Reload
-from wsserver.operations.config import check_loaded
+from wsserver.operations.checks.config import check_loaded
 from wsserver.settings import Settings, SettingsError, load
 
 HERE = "tests.auth.test_called"

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from wsserver.operations.machine import judge_open_files
+from wsserver.operations.checks.machine import judge_open_files
 from wsserver.process import CLOSE_SECONDS, DRAIN_MORE_SECONDS
 from wsserver.settings import Settings
 from wsserver.settings.sources import FIELDS, load

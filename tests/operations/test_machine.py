@@ -4,8 +4,8 @@ import msgspec
 import pytest
 
 from wsserver.assembly.open_files import OWN_FILES
-from wsserver.operations import machine
-from wsserver.operations.machine import (
+from wsserver.operations.checks import machine
+from wsserver.operations.checks.machine import (
     clock,
     judge_open_files,
     judge_skew,

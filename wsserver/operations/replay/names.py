@@ -3,8 +3,8 @@
 import secrets
 from typing import Any
 
-from wsserver.operations.replay_script import Script
-from wsserver.operations.replay_sight import Sight
+from wsserver.operations.replay.script import Script
+from wsserver.operations.replay.sight import Sight
 from wsserver.operations.server_frame import Frame
 
 NO_TOKEN = "none"  # noqa: S105 - what is said where there is none

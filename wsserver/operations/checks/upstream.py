@@ -17,8 +17,8 @@ from wsserver.engine.model import (
     ModelRequest,
     UpstreamError,
 )
-from wsserver.operations.config import without_local
-from wsserver.operations.findings import Finding, Tell, fail, ok, warn
+from wsserver.operations.checks.config import without_local
+from wsserver.operations.checks.findings import Finding, Tell, fail, ok, warn
 from wsserver.settings import Model, Settings, SettingsError
 from wsserver.turns.models import DEMO_PREFIX
 from wsserver.turns.services import Target

@@ -16,8 +16,8 @@ from wsserver.assembly.upstreams import LOCAL_MODEL, open_upstreams
 from wsserver.auth.keys import KeyAuthority, KeysError
 from wsserver.lifecycle.reload import Reload
 from wsserver.log.store import StoreError
-from wsserver.operations.findings import Finding, fail, ok, taken_apart, warn
-from wsserver.operations.store_check import check_place, unusable
+from wsserver.operations.checks.findings import Finding, fail, ok, taken_apart, warn
+from wsserver.operations.checks.store import check_place, unusable
 from wsserver.settings import Settings, SettingsError
 from wsserver.settings.checks import is_loopback
 from wsserver.settings.flags import Load

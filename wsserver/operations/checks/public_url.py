@@ -18,8 +18,8 @@ from websockets.typing import Origin, Subprotocol
 
 from protocol.ids import SUBPROTOCOL
 from wsserver.engine.secrets import without_userinfo
-from wsserver.operations.dialogue import Dialogue
-from wsserver.operations.findings import Finding, Tell, fail, ok, warn
+from wsserver.operations.checks.dialogue import Dialogue
+from wsserver.operations.checks.findings import Finding, Tell, fail, ok, warn
 from wsserver.transports.http import CHAT_PATH
 
 CONNECT_SECONDS = 10.0

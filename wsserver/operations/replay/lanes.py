@@ -19,7 +19,7 @@ from wsserver.inspector.records import (
 from wsserver.inspector.redact import length
 from wsserver.log.entry import TEXT_KINDS
 from wsserver.operations.printable import printable
-from wsserver.operations.recording import Recording
+from wsserver.operations.replay.recording import Recording
 
 _RUNS = TEXT_KINDS | {"skip"}
 _TIME = 20

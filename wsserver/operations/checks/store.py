@@ -12,7 +12,7 @@ import anyio
 from wsserver.assembly.store_file import store_file
 from wsserver.log.entry import text_entry
 from wsserver.log.store import Meta, StoreError, Write
-from wsserver.operations.findings import Finding, fail, ok, taken_apart, warn
+from wsserver.operations.checks.findings import Finding, fail, ok, taken_apart, warn
 from wsserver.settings import Settings, SettingsError
 from wsserver.stores import Durability
 

@@ -13,8 +13,8 @@ from protocol.codes import CloseCode
 from protocol.frame_error import FrameError
 from protocol.ids import VERSION
 from wsserver import __version__
-from wsserver.operations.findings import Finding, Tell, fail, ok, warn
-from wsserver.operations.machine import judge_skew
+from wsserver.operations.checks.findings import Finding, Tell, fail, ok, warn
+from wsserver.operations.checks.machine import judge_skew
 from wsserver.operations.server_frame import Frame, read_frame
 
 ANSWER_SECONDS = 10.0

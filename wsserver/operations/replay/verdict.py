@@ -9,7 +9,7 @@ from typing import Any
 from protocol.events import MessageEvent
 from protocol.fold import ConversationView
 from protocol.view import TurnView
-from wsserver.operations.replay_sight import Sight
+from wsserver.operations.replay.sight import Sight
 
 
 def first_difference(recorded: Sight, live: Sight, *, texts: bool) -> str | None:

@@ -9,10 +9,10 @@ from protocol.frame_error import FrameError
 from wsserver.inspector.records import Act, Closed, Inbound, Lost, Opened, Outbound
 from wsserver.inspector.redact import length
 from wsserver.log.entry import TEXT_KINDS
-from wsserver.operations.recording import Recording, RecordingError
-from wsserver.operations.replay_milestones import Milestone
-from wsserver.operations.replay_model import Heard
-from wsserver.operations.replay_sight import Sight
+from wsserver.operations.replay.milestones import Milestone
+from wsserver.operations.replay.model import Heard
+from wsserver.operations.replay.recording import Recording, RecordingError
+from wsserver.operations.replay.sight import Sight
 from wsserver.operations.server_frame import Frame
 
 _GOING_DOWN = (None, 1001, 1012, 1013)

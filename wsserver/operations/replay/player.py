@@ -18,12 +18,12 @@ from websockets.typing import Subprotocol
 
 from protocol.frame_error import FrameError
 from protocol.ids import SUBPROTOCOL
-from wsserver.operations.recording import Recording
-from wsserver.operations.replay_client import Client
-from wsserver.operations.replay_milestones import in_words
-from wsserver.operations.replay_model import RecordedProvider
-from wsserver.operations.replay_names import Names
-from wsserver.operations.replay_script import (
+from wsserver.operations.replay.client import Client
+from wsserver.operations.replay.milestones import in_words
+from wsserver.operations.replay.model import RecordedProvider
+from wsserver.operations.replay.names import Names
+from wsserver.operations.replay.recording import Recording
+from wsserver.operations.replay.script import (
     Connect,
     Leave,
     Need,
@@ -32,8 +32,8 @@ from wsserver.operations.replay_script import (
     Step,
     script,
 )
-from wsserver.operations.replay_sight import Frame, Sight
-from wsserver.operations.replay_verdict import first_difference, unproven
+from wsserver.operations.replay.sight import Frame, Sight
+from wsserver.operations.replay.verdict import first_difference, unproven
 from wsserver.server import Parts, serving
 from wsserver.settings import Settings
 from wsserver.turns.services import Target

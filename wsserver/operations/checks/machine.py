@@ -4,7 +4,7 @@ import ctypes
 import resource
 
 from wsserver.assembly.open_files import other_than_clients
-from wsserver.operations.findings import Finding, ok, warn
+from wsserver.operations.checks.findings import Finding, ok, warn
 from wsserver.settings import Settings
 
 MAX_SKEW_SECONDS = 5.0

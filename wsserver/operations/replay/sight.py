@@ -38,7 +38,7 @@ from protocol.events import (
     first_seq,
 )
 from protocol.fold import ConversationView, GapError
-from wsserver.operations.replay_milestones import Key, Milestone
+from wsserver.operations.replay.milestones import Key, Milestone
 from wsserver.operations.server_frame import Frame
 
 Place = tuple[str | int, ...]

@@ -38,7 +38,7 @@ def replay_command(
     Exits with 0 if all came out as recorded, with 1 if not, with 2 if the file can't
     be used.
     """
-    from wsserver.operations.recording import RecordingError, read_recording
+    from wsserver.operations.replay.recording import RecordingError, read_recording
 
     try:
         recording = read_recording(file)
@@ -46,7 +46,7 @@ def replay_command(
         typer.echo(one_line(str(error)), err=True)
         return EXIT_UNUSABLE
     if show:
-        from wsserver.operations.recording_lanes import lanes
+        from wsserver.operations.replay.lanes import lanes
 
         for line in lanes(recording, shutil.get_terminal_size().columns):
             typer.echo(line)
@@ -55,7 +55,7 @@ def replay_command(
         _check(url)
     import anyio
 
-    from wsserver.operations.replay import Stage, replay
+    from wsserver.operations.replay.player import Stage, replay
     from wsserver.telemetry.logging import configure
 
     configure("console", "error")
