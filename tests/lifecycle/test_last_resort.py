@@ -22,7 +22,7 @@ from pathlib import Path
 from wsserver import process
 from wsserver.server import Parts
 from wsserver.settings import load
-from wsserver.stores.sqlite import SqliteStore
+from wsserver.stores.sqlite.store import SqliteStore
 folder = Path(sys.argv[1])
 class Hanging(SqliteStore):
     def _commit(self, writes, now):

@@ -43,7 +43,7 @@ def store(settings: Settings) -> Finding:
     except StoreError as error:
         return unusable(error)
     except OSError as error:
-        from wsserver.stores.sqlite_file import explained
+        from wsserver.stores.sqlite.file import explained
 
         return unusable(explained(error, path))
 
@@ -54,7 +54,7 @@ def check_file(path: Path) -> None:
     Raises:
         StoreError: It is not.
     """
-    from wsserver.stores.sqlite_archive import Archive
+    from wsserver.stores.sqlite.archive import Archive
 
     with closing(Archive(path)) as archive:
         next(archive.conversations(), None)
@@ -104,7 +104,7 @@ def _look(path: Path) -> Finding | None:
     Raises:
         StoreError: It is no store, or there is no place for one.
     """
-    from wsserver.stores.sqlite_file import lock_owner
+    from wsserver.stores.sqlite.file import lock_owner
 
     finding = check_place(path)
     if finding is not None:
@@ -141,7 +141,7 @@ def _try(path: Path, durability: Durability) -> Finding:
 
 
 async def _commit_seconds(file: Path, durability: Durability) -> float:
-    from wsserver.stores.sqlite import SqliteStore
+    from wsserver.stores.sqlite.store import SqliteStore
 
     tried = SqliteStore(file, durability=durability, boot=None)
     try:

@@ -19,10 +19,10 @@ from wsserver.log.entry import Entry
 from wsserver.log.reading import READ_BYTES
 from wsserver.log.store import StoreError
 from wsserver.stores.rows import take
-from wsserver.stores.sql import statement
-from wsserver.stores.sqlite_file import check_ours, explained
-from wsserver.stores.sqlite_read import read_entries, read_meta, snapshot
-from wsserver.stores.text_files import Left, read_text_files
+from wsserver.stores.sqlite.file import check_ours, explained
+from wsserver.stores.sqlite.read import read_entries, read_meta, snapshot
+from wsserver.stores.sqlite.sql import statement
+from wsserver.stores.sqlite.text_files import Left, read_text_files
 
 _BUSY_SECONDS = 5.0
 _PAGE = 200

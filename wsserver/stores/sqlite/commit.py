@@ -16,7 +16,7 @@ import orjson
 from wsserver.log.entry import Entry
 from wsserver.log.store import RECEIPTS_KEPT, RECEIPTS_KEPT_SECONDS, Write
 from wsserver.stores.rows import Change, does_not_follow, misaligned
-from wsserver.stores.sql import statement
+from wsserver.stores.sqlite.sql import statement
 
 _DELETE = statement("delete")
 _WRITE_META = statement("write_meta")

@@ -10,7 +10,7 @@ import msgspec
 from wsserver.log.entry import Entry
 from wsserver.log.store import Meta
 from wsserver.stores.rows import take
-from wsserver.stores.sql import statement
+from wsserver.stores.sqlite.sql import statement
 
 T = TypeVar("T")
 

@@ -1,7 +1,7 @@
 """The embedded store: one SQLite file, one thread that writes, one that reads.
 
 Text goes to a journal first, from the event loop itself: see
-`wsserver.stores.sqlite_journal`.
+`wsserver.stores.sqlite.journal`.
 
 Commits wait for no medium unless `durability` is `power`, and not for the moving of
 the write-ahead log into the file either: the reading thread does most of that.
@@ -23,24 +23,24 @@ from protocol.ids import MAX_SEQ
 from wsserver.log.entry import Entry
 from wsserver.log.store import Meta, Receipt, StoreError, Write
 from wsserver.stores import Durability
-from wsserver.stores.sql import statement
-from wsserver.stores.sqlite_file import (
+from wsserver.stores.sqlite.file import (
     SqliteFile,
     closed,
     explained,
     opened,
 )
-from wsserver.stores.sqlite_journal import Journal, drops
-from wsserver.stores.sqlite_read import (
+from wsserver.stores.sqlite.journal import Journal, drops
+from wsserver.stores.sqlite.read import (
     decode,
     joined,
     read_entries,
     read_meta,
     snapshot,
 )
-from wsserver.stores.sqlite_recovery import recover
-from wsserver.stores.text_files import TextFiles, remove_text_files
-from wsserver.stores.worker import Worker
+from wsserver.stores.sqlite.recovery import recover
+from wsserver.stores.sqlite.sql import statement
+from wsserver.stores.sqlite.text_files import TextFiles, remove_text_files
+from wsserver.stores.sqlite.worker import Worker
 
 log = structlog.get_logger(__name__)
 

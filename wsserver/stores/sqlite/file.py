@@ -12,7 +12,7 @@ from pathlib import Path
 
 from wsserver.log.store import StoreError
 from wsserver.stores import Durability
-from wsserver.stores.sql import statement
+from wsserver.stores.sqlite.sql import statement
 
 SCHEMA_VERSION = 3
 _APPLICATION_ID = 0x77737372

@@ -12,11 +12,11 @@ from msgspec import structs
 
 from wsserver.log.store import Meta, Write
 from wsserver.stores.rows import plan
-from wsserver.stores.sql import statement
-from wsserver.stores.sqlite_commit import transaction, write_rows
-from wsserver.stores.sqlite_file import set_synchronous
-from wsserver.stores.sqlite_read import read_meta
-from wsserver.stores.text_files import Left, read_text_files, remove_text_files
+from wsserver.stores.sqlite.commit import transaction, write_rows
+from wsserver.stores.sqlite.file import set_synchronous
+from wsserver.stores.sqlite.read import read_meta
+from wsserver.stores.sqlite.sql import statement
+from wsserver.stores.sqlite.text_files import Left, read_text_files, remove_text_files
 
 _RENEW_LIVE_EPOCHS = statement("renew_live_epochs")
 

@@ -21,7 +21,7 @@ import structlog
 from msgspec import Struct
 
 from wsserver.log.entry import Entry
-from wsserver.stores.text_records import has_records_behind, records
+from wsserver.stores.sqlite.text_records import has_records_behind, records
 
 log = structlog.get_logger(__name__)
 

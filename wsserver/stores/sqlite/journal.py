@@ -21,9 +21,9 @@ from msgspec import structs
 from wsserver.log.entry import TEXT_KINDS, Entry
 from wsserver.log.store import Meta, Write
 from wsserver.stores.rows import ROW_BYTES, Change, Row, does_not_follow, plan
-from wsserver.stores.sqlite_commit import Changed, transaction, write_rows
-from wsserver.stores.text_files import TextFiles
-from wsserver.stores.text_records import label, record
+from wsserver.stores.sqlite.commit import Changed, transaction, write_rows
+from wsserver.stores.sqlite.text_files import TextFiles
+from wsserver.stores.sqlite.text_records import label, record
 
 FULL_BYTES = 2_097_152
 """How long a file gets before all text is moved: some 20,000 tokens. Moving a
