@@ -14,8 +14,8 @@ from msgspec import UNSET, Struct, UnsetType
 from protocol.tool_signature import UnusableToolError
 from wsserver.settings import McpEntry, Settings, SettingsError
 from wsserver.tools.loading import installed, load
-from wsserver.tools.mcp import McpServer
-from wsserver.tools.mcp_settings import McpSettings
+from wsserver.tools.mcp.server import McpServer
+from wsserver.tools.mcp.settings import McpSettings
 from wsserver.tools.python_tools import PythonTool, PythonTools
 from wsserver.tools.registry import Registry
 

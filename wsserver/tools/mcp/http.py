@@ -1,6 +1,6 @@
 """The way to an MCP server at a URL: the SDK's streamable HTTP, within bounds.
 
-The SDK gets to see answers as `mcp_answers` reads them. There is no time limit here
+The SDK gets to see answers as `answers` reads them. There is no time limit here
 for an answer; a call has its own.
 """
 
@@ -8,8 +8,8 @@ import httpx2
 from mcp.client import Transport
 from mcp.client.streamable_http import streamable_http_client
 
-from wsserver.tools.mcp_answers import Answers
-from wsserver.tools.mcp_stdio import MOST_MESSAGE_BYTES
+from wsserver.tools.mcp.answers import Answers
+from wsserver.tools.mcp.stdio import MOST_MESSAGE_BYTES
 
 _CONNECT_SECONDS = 10.0
 

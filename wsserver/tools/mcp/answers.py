@@ -3,7 +3,7 @@
 The SDK takes one message in a body and in an event, and says of any other that it
 failed. Here batches are taken apart, what can't be read becomes an error for its call,
 and a status that is an error is named. No answer is longer than
-`mcp_stdio.MOST_MESSAGE_BYTES`: it would be parsed in one go in the event loop.
+`stdio.MOST_MESSAGE_BYTES`: it would be parsed in one go in the event loop.
 """
 
 from collections.abc import AsyncIterator, Sequence
@@ -22,8 +22,8 @@ from mcp.types import (
     jsonrpc_message_adapter,
 )
 
-from wsserver.tools.mcp_message import MessageReader, unreadable
-from wsserver.tools.mcp_stdio import MOST_MESSAGE_BYTES
+from wsserver.tools.mcp.message import MessageReader, unreadable
+from wsserver.tools.mcp.stdio import MOST_MESSAGE_BYTES
 
 _JSON, _EVENTS = "application/json", "text/event-stream"
 _REMEDIES = {

@@ -20,8 +20,8 @@ from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStre
 from mcp.client.stdio import get_default_environment
 from mcp.shared.message import SessionMessage
 
-from wsserver.tools.mcp_message import MessageReader
-from wsserver.tools.mcp_settings import McpSettings
+from wsserver.tools.mcp.message import MessageReader
+from wsserver.tools.mcp.settings import McpSettings
 
 MOST_MESSAGE_BYTES = 4 * 2**20
 """A longer message ends the connection."""

@@ -2,8 +2,8 @@
 
 The server may be down at the start, die, hang or change its tools; here it is
 connected again and again, and asked for its tools anew. While it can't be reached
-its tools answer with an error. What models are told of a list is for `mcp_listing`.
-How the server is spoken to is for `mcp_session`, the only part that needs the `mcp`
+its tools answer with an error. What models are told of a list is for `listing`.
+How the server is spoken to is for `session`, the only part that needs the `mcp`
 package, which is slow to import and may not be there.
 """
 
@@ -20,8 +20,8 @@ import structlog
 from protocol.content import Tool
 from wsserver.engine.server_tools import ToolContext, ToolError
 from wsserver.foreign_code import stops
-from wsserver.tools.mcp_listing import LeftOut, Listing, Offer, offer
-from wsserver.tools.mcp_settings import McpSettings
+from wsserver.tools.mcp.listing import LeftOut, Listing, Offer, offer
+from wsserver.tools.mcp.settings import McpSettings
 
 CONNECT_SECONDS = 30.0
 """From the start of a server, or the first request, to the list of its tools."""
@@ -265,7 +265,7 @@ def _reason(error: BaseException) -> str:
 
 @asynccontextmanager
 async def _connect(settings: McpSettings, news: News) -> AsyncGenerator[Session]:
-    module = await anyio.to_thread.run_sync(import_module, "wsserver.tools.mcp_session")
+    module = await anyio.to_thread.run_sync(import_module, "wsserver.tools.mcp.session")
     connect: Connect = module.connect
     async with connect(settings, news) as session:
         yield session

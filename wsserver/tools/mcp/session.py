@@ -1,4 +1,4 @@
-"""Speaks to one MCP server through the official SDK; see `mcp` for the supervision.
+"""Speaks to one MCP server through the official SDK; see `server` for the supervision.
 
 Importing this module is slow: it brings the SDK.
 """
@@ -20,13 +20,13 @@ from pydantic import ValidationError
 from wsserver import __version__
 from wsserver.engine.server_tools import ToolError
 from wsserver.engine.tools import SILENT_FAILURE
-from wsserver.tools.mcp import News, NoAnswerError
-from wsserver.tools.mcp_content import output_of, text_of
-from wsserver.tools.mcp_filter import ToolFilter
-from wsserver.tools.mcp_http import http_client, http_transport
-from wsserver.tools.mcp_listing import LeftOut, Listed, Listing
-from wsserver.tools.mcp_settings import McpSettings
-from wsserver.tools.mcp_stdio import stdio_transport
+from wsserver.tools.mcp.content import output_of, text_of
+from wsserver.tools.mcp.filter import ToolFilter
+from wsserver.tools.mcp.http import http_client, http_transport
+from wsserver.tools.mcp.listing import LeftOut, Listed, Listing
+from wsserver.tools.mcp.server import News, NoAnswerError
+from wsserver.tools.mcp.settings import McpSettings
+from wsserver.tools.mcp.stdio import stdio_transport
 
 # It logs what servers say, with tracebacks; what matters is logged here.
 logging.getLogger("mcp").setLevel(logging.CRITICAL)  # noqa: TID251 - it is the SDK's

@@ -15,7 +15,7 @@ from msgspec import Struct, field
 
 from protocol.content import Tool
 from wsserver.engine.schemas import schema_error
-from wsserver.tools.mcp_settings import McpSettings
+from wsserver.tools.mcp.settings import McpSettings
 
 MOST_TOOLS = 512
 MOST_TOOL_BYTES = 65_536

@@ -3,7 +3,7 @@
 The SDK takes a list of tools as a whole or not at all, and looks at members that
 nobody here reads. So what it gets to see is each tool with nothing but what is read,
 and without the tools that are wrong in that. What surrounds the tools, and results of
-other kinds, are for `mcp_mending`. This stands between a transport and the SDK.
+other kinds, are for `mending`. This stands between a transport and the SDK.
 """
 
 from collections.abc import AsyncGenerator, Callable
@@ -19,8 +19,8 @@ from mcp.types.methods import validate_server_result
 from mcp.types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import ValidationError
 
-from wsserver.tools.mcp_listing import LeftOut, shown
-from wsserver.tools.mcp_mending import (
+from wsserver.tools.mcp.listing import LeftOut, shown
+from wsserver.tools.mcp.mending import (
     complaint,
     mend_handshake,
     mend_list,
