@@ -1,6 +1,6 @@
 """Replies as the application gets them, where the server's own is not to be had.
 
-The machine that gives them is `protocol.client`.
+The machine that gives them is `protocol.client.machine`.
 """
 
 from typing import Literal

@@ -16,9 +16,9 @@ from collections.abc import Callable
 from typing import assert_never
 
 from protocol.backoff import Backoff
-from protocol.client_commands import AnyCommand, Commands
-from protocol.client_deliveries import Deliveries
-from protocol.client_events import (
+from protocol.client.commands import AnyCommand, Commands
+from protocol.client.deliveries import Deliveries
+from protocol.client.events import (
     ClientEvent,
     Connected,
     Cursor,
@@ -26,10 +26,10 @@ from protocol.client_events import (
     DropConnection,
     Stopped,
 )
-from protocol.client_link import ClientStateError, Link, Phase
-from protocol.client_output import Output
-from protocol.client_subscriptions import Subscriptions
-from protocol.client_tools import ToolLedger
+from protocol.client.link import ClientStateError, Link, Phase
+from protocol.client.output import Output
+from protocol.client.subscriptions import Subscriptions
+from protocol.client.tools import ToolLedger
 from protocol.codec import UnknownFrame, decode_server_frame, encode
 from protocol.commands import (
     Ack,

@@ -1,17 +1,17 @@
 """Commands from when they are given until they are settled.
 
-When they go out `protocol.client_outbox` says; here is what a reply, a lost
+When they go out `protocol.client.outbox` says; here is what a reply, a lost
 connection or a deletion makes of them. The machine they belong to is
-`protocol.client`.
+`protocol.client.machine`.
 """
 
 from collections.abc import Callable
 
-from protocol.client_events import Replied
-from protocol.client_outbox import Outbox
-from protocol.client_output import Output
-from protocol.client_replies import done, meant, refused
-from protocol.client_tools import ToolLedger
+from protocol.client.events import Replied
+from protocol.client.outbox import Outbox
+from protocol.client.output import Output
+from protocol.client.replies import done, meant, refused
+from protocol.client.tools import ToolLedger
 from protocol.commands import Close, Command, Delete, Refresh, ToolResult
 from protocol.content import ErrorBody
 from protocol.control import Reply

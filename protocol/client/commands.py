@@ -1,6 +1,6 @@
 """The commands a client can give: each becomes a frame with an id of its own.
 
-Building frames only; `protocol.client` decides when they travel.
+Building frames only; `protocol.client.machine` decides when they travel.
 """
 
 from abc import ABC, abstractmethod
@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeVar
 
 from msgspec import UNSET, UnsetType
 
-from protocol.client_events import Cursor
+from protocol.client.events import Cursor
 from protocol.commands import (
     Close,
     Command,

@@ -9,7 +9,7 @@ from typing import Literal
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from protocol.client_events import Cursor, ResetReason
+from protocol.client.events import Cursor, ResetReason
 from protocol.commands import Open
 from protocol.control import Reply
 from protocol.events import LogEvent, SkipEvent, first_seq

@@ -3,8 +3,8 @@
 Frames for the wire and events for the application, until the driver takes them.
 """
 
-from protocol.client_events import ClientEvent
-from protocol.client_pace import Pace
+from protocol.client.events import ClientEvent
+from protocol.client.pace import Pace
 from protocol.codec import encode
 from protocol.commands import ACK_COST, Ack, Frame
 from protocol.content import ErrorBody

@@ -1,7 +1,7 @@
 """The conversations that a client has open, over all its connections.
 
 It sends the opens, takes their verdicts, and lets through what fits: every
-event once, in order. One conversation's cursor is `protocol.client_subscription`.
+event once, in order. One conversation's cursor is `protocol.client.subscription`.
 """
 
 from collections.abc import Callable
@@ -9,9 +9,9 @@ from collections.abc import Callable
 from msgspec.structs import replace
 
 from protocol.backoff import Backoff
-from protocol.client_events import Cursor, DropConnection, Lost, Replied, Reset
-from protocol.client_output import Output
-from protocol.client_subscription import Subscription
+from protocol.client.events import Cursor, DropConnection, Lost, Replied, Reset
+from protocol.client.output import Output
+from protocol.client.subscription import Subscription
 from protocol.commands import Open
 from protocol.content import ErrorBody
 from protocol.control import CaughtUp, ErrorFrame, Reply

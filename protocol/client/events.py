@@ -2,7 +2,7 @@
 
 Events of conversations and most control frames are passed on as they came;
 the structs here say what no single frame says. The machine that emits them is
-`protocol.client`.
+`protocol.client.machine`.
 """
 
 from typing import Literal

@@ -1,7 +1,7 @@
 """The client's side of one connection after another: phases and deadlines.
 
 It knows when to dial, when to give a connection up and how long to wait after
-one was lost. It knows nothing of frames or conversations; `protocol.client`
+one was lost. It knows nothing of frames or conversations; `protocol.client.machine`
 does.
 """
 
