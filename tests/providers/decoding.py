@@ -13,7 +13,7 @@ from wsserver.engine.model import (
     Refusal,
     Text,
 )
-from wsserver.providers.chat_decoder import ChatDecoder
+from wsserver.providers.chat.decoder import ChatDecoder
 
 EVENT_STREAM = "text/event-stream"
 DONE = b"data: [DONE]\n\n"

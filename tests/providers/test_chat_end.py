@@ -17,7 +17,7 @@ from tests.providers.decoding import (
     raw,
 )
 from wsserver.engine.model import Usage
-from wsserver.providers.chat_decoder import ChatDecoder
+from wsserver.providers.chat.decoder import ChatDecoder
 
 CALL = calls(call('{"a":1}', name="f", index=0, id="1"))
 

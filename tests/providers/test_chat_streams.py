@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tests.upstreams.catalogue import CASES, Case, WrongOutcomeError, check_events
 from wsserver.engine.model import ModelEvent
-from wsserver.providers.chat_decoder import ChatDecoder
+from wsserver.providers.chat.decoder import ChatDecoder
 
 SERVED = [case for case in CASES if case.answer.status == 200]
 # What stalls is stopped by the turn's timer: the decoder sees no end of its own.

@@ -14,7 +14,7 @@ from wsserver.engine.model import (
     Text,
     UpstreamError,
 )
-from wsserver.providers.openai_chat import OpenAIChat, OpenAIChatSettings
+from wsserver.providers.chat.provider import OpenAIChat, OpenAIChatSettings
 
 REQUEST = ModelRequest(
     model="toy", messages=[{"role": "user", "content": "hi"}], request_id="r-1"

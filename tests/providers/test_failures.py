@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wsserver.engine.model import Failure
-from wsserver.providers.failures import (
+from wsserver.providers.faults.failures import (
     MAX_MESSAGE_CHARS,
     failure_from_payload,
     failure_from_status,

@@ -10,7 +10,7 @@ from tests.fakes.replies import DONE, delta, streamed, text_events
 from tests.fakes.upstream import FakeUpstream, Reply
 from tests.providers.upstream_rig import WAIT_SECONDS, Rig, provider_for, request, rig
 from wsserver.engine.model import Finished, ModelEvent, Text
-from wsserver.providers.openai_chat import OpenAIChat
+from wsserver.providers.chat.provider import OpenAIChat
 
 ANSWER = streamed(text_events("a", "b"))
 STOP_SECONDS = 3.0

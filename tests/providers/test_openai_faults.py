@@ -21,8 +21,9 @@ from tests.providers.upstream_rig import (
     rig,
 )
 from wsserver.engine.model import Failure, Finished, ModelEvent, Text, Usage
-from wsserver.providers import openai_chat, upstream_http
-from wsserver.providers.openai_chat import OpenAIChat, OpenAIChatSettings
+from wsserver.providers.chat import provider
+from wsserver.providers.chat.provider import OpenAIChat, OpenAIChatSettings
+from wsserver.providers.http import transport
 
 PART = text_events("so", " far")[:3]
 
@@ -219,7 +220,7 @@ async def test_error_bodies(reply: Reply, message: str) -> None:
 async def test_a_refusal_that_is_cut_off_shows_no_json_and_no_key(
     end: Any, rest: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(upstream_http, "_FINAL_BODY_SECONDS", 0.2)
+    monkeypatch.setattr(transport, "_FINAL_BODY_SECONDS", 0.2)
     body = b'{"error": {"code": "invalid_api_key", "message": "Wrong key: sk-0123'
     async with rig(api_key="sk-0123456789") as it:
         reply = Reply(status=401, body=body + rest, write_bytes=1 << 16, end=end)
@@ -259,10 +260,10 @@ async def test_an_error_body_that_does_not_end(
     monkeypatch: pytest.MonkeyPatch, status: int, patience: str, drips: bool
 ) -> None:
     """Where a retry follows nobody waits for it as long as where none does."""
-    assert upstream_http._RETRIED_BODY_SECONDS <= upstream_http._FINAL_BODY_SECONDS / 5
+    assert transport._RETRIED_BODY_SECONDS <= transport._FINAL_BODY_SECONDS / 5
     for name in ("_FINAL_BODY_SECONDS", "_RETRIED_BODY_SECONDS"):
-        monkeypatch.setattr(upstream_http, name, 3600.0)
-    monkeypatch.setattr(upstream_http, patience, 0.1)
+        monkeypatch.setattr(transport, name, 3600.0)
+    monkeypatch.setattr(transport, patience, 0.1)
     body = b"busy" + b" " * 1000 * drips
     drip = {"write_bytes": 4, "between_writes_seconds": 0.03} if drips else {}
     async with rig() as it:
@@ -287,7 +288,7 @@ async def test_after_an_error_reading_goes_on_to_the_end() -> None:
 async def test_after_an_error_silence_is_not_waited_for(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(openai_chat, "_ERROR_SECONDS", 0.1)
+    monkeypatch.setattr(provider, "_ERROR_SECONDS", 0.1)
     async with rig() as it:
         events = await it.call(streamed([delta(content="a"), ERROR], end="stall"))
     assert outcome(events) == ("a", "error")
@@ -296,7 +297,7 @@ async def test_after_an_error_silence_is_not_waited_for(
 async def test_after_an_error_chatter_is_not_waited_for(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(openai_chat, "_ERROR_SECONDS", 0.2)
+    monkeypatch.setattr(provider, "_ERROR_SECONDS", 0.2)
     async with rig() as it:
         reply = streamed([ERROR, *[b": ping\n\n"] * 500], between_writes_seconds=0.02)
         events = await it.call(reply)

@@ -9,8 +9,8 @@ from tests.fakes.replies import text_events
 from tests.fakes.upstream import FakeUpstream, Reply
 from tests.providers.upstream_rig import call, provider_for, refusal, request, rig
 from wsserver.engine.model import Finished, Text
-from wsserver.providers.chat_request import request_members
-from wsserver.providers.openai_chat import OpenAIChat, OpenAIChatSettings
+from wsserver.providers.chat.provider import OpenAIChat, OpenAIChatSettings
+from wsserver.providers.chat.request import request_members
 
 TOOL = {"type": "function", "function": {"name": "f", "parameters": {}}}
 OPEN = {"type": "object", "properties": {"a": {"type": "string"}}}
@@ -192,7 +192,7 @@ async def test_calls_that_come_at_once_load_the_sdk_once(
         built.append(settings)
         return build(settings)
 
-    monkeypatch.setattr("wsserver.providers.openai_chat._build_client", counting)
+    monkeypatch.setattr("wsserver.providers.chat.provider._build_client", counting)
     async with rig() as it, anyio.create_task_group() as group:
         it.upstream.script(Reply(body=b"data: [DONE]\n\n"))
         group.start_soon(it.provider.warm_up)

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from wsserver.engine.model import Failure
 from wsserver.providers.exact_json import read_json, write_json
-from wsserver.providers.failures import failure_from_status, without_key
-from wsserver.providers.refusals import read_refusal
+from wsserver.providers.faults.failures import failure_from_status, without_key
+from wsserver.providers.faults.refusals import read_refusal
 
 WHOLE = b'{"error":{"message":"Wrong key: sk-0123456789.","code":"bad","type":"t"}}'
 

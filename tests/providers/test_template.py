@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wsserver.engine.model import Finished, ModelEvent, Text
-from wsserver.providers.chat_decoder import ChatDecoder
-from wsserver.providers.chunks import CHUNK
-from wsserver.providers.sse import MAX_EVENT_BYTES
-from wsserver.providers.template import Template
+from wsserver.providers.chat.chunks import CHUNK
+from wsserver.providers.chat.decoder import ChatDecoder
+from wsserver.providers.chat.sse import MAX_EVENT_BYTES
+from wsserver.providers.chat.template import Template
 
 HEAD = {"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 17}
 
@@ -45,7 +45,7 @@ def test_an_event_like_one_before_it_is_known() -> None:
 
 def test_the_decoder_reads_json_once() -> None:
     reads = [event({"content": f" word{number}"}) for number in range(50)]
-    with patch("wsserver.providers.chat_decoder.CHUNK", wraps=CHUNK) as chunks:
+    with patch("wsserver.providers.chat.decoder.CHUNK", wraps=CHUNK) as chunks:
         events = decoded(reads)
     assert chunks.decode.call_count == 1
     assert events[:-1] == [Text(f" word{number}") for number in range(50)]
@@ -100,7 +100,7 @@ def test_what_says_more_than_a_text_is_not_learned(learned: bytes) -> None:
 
 def test_events_that_all_differ_are_not_learned_from_for_ever() -> None:
     reads = [event({"content": "x"}, obfuscation="y" * number) for number in range(40)]
-    with patch("wsserver.providers.template.CHUNK", wraps=CHUNK) as chunks:
+    with patch("wsserver.providers.chat.template.CHUNK", wraps=CHUNK) as chunks:
         assert decoded(reads)[:-1] == [Text("x")] * 40
     assert 0 < chunks.decode.call_count < 10
 

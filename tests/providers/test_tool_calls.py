@@ -15,8 +15,8 @@ from tests.providers.decoding import (
     finish,
 )
 from wsserver.engine.model import Finished
-from wsserver.providers.chat_decoder import ChatDecoder
-from wsserver.providers.tool_calls import MOST_CALLS
+from wsserver.providers.chat.decoder import ChatDecoder
+from wsserver.providers.chat.tool_calls import MOST_CALLS
 
 Entry = dict[str, Any]
 

@@ -13,7 +13,7 @@ from tests.fakes.replies import text_events
 from tests.fakes.upstream import Reply
 from tests.providers.upstream_rig import Rig, rig
 from wsserver.engine.model import Finished, Text
-from wsserver.providers.unpacking import Unpacker, UnreadableError
+from wsserver.providers.http.unpacking import Unpacker, UnreadableError
 
 EVENTS = b"".join(text_events("so", " far"))
 WHOLE = ("so far", "stop", None)

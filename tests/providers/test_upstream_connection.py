@@ -5,7 +5,7 @@ import asyncio
 import anyio
 import pytest
 
-from wsserver.providers.upstream_connection import UpstreamConnection
+from wsserver.providers.http.connection import UpstreamConnection
 
 HEAD = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
 WHOLE = HEAD + b"3\r\none\r\n0\r\n\r\n"

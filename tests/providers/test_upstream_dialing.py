@@ -11,8 +11,8 @@ import pytest
 from tests.fakes.upstream import FakeUpstream, Reply
 from tests.providers.upstream_rig import call, provider_for, request
 from wsserver.engine.model import Finished
-from wsserver.providers import upstream_dialing
-from wsserver.providers.upstream_dialing import alternating, first_to_answer
+from wsserver.providers.http import dialing
+from wsserver.providers.http.dialing import alternating, first_to_answer
 
 Address = tuple[socket.AddressFamily, Any]
 
@@ -52,7 +52,7 @@ def wall() -> Address:
 
 
 def wait(monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:
-    monkeypatch.setattr(upstream_dialing, "NEXT_AFTER_SECONDS", seconds)
+    monkeypatch.setattr(dialing, "NEXT_AFTER_SECONDS", seconds)
 
 
 async def reached(*addresses: Address) -> Any:

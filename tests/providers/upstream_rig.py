@@ -8,7 +8,7 @@ import anyio
 
 from tests.fakes.upstream import FakeUpstream, Reply, Request
 from wsserver.engine.model import Failure, ModelEvent, ModelRequest, UpstreamError
-from wsserver.providers.openai_chat import OpenAIChat, OpenAIChatSettings
+from wsserver.providers.chat.provider import OpenAIChat, OpenAIChatSettings
 
 WAIT_SECONDS = 10.0
 

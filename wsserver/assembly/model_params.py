@@ -11,7 +11,7 @@ from wsserver.engine.param_bounds import (
     Number,
     ParamBounds,
 )
-from wsserver.providers.chat_request import is_own
+from wsserver.providers.chat.request import is_own
 from wsserver.settings import Model, Settings, SettingsError
 
 ANY_MEMBER = "*"

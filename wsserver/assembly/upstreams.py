@@ -24,7 +24,7 @@ from wsserver.turns.models import DEMO_PREFIX, ModelTable
 from wsserver.turns.services import Target
 
 if TYPE_CHECKING:
-    from wsserver.providers.openai_chat import OpenAIChat
+    from wsserver.providers.chat.provider import OpenAIChat
 
 OPENAI_URL = "https://api.openai.com/v1"
 OPENAI_DEFAULT_MODEL = "gpt-4o-mini"
@@ -227,7 +227,7 @@ class Upstreams:
         api_key: str | None,
         headers: Mapping[str, str] = _NO_HEADERS,
     ) -> "OpenAIChat":
-        from wsserver.providers.openai_chat import OpenAIChat, OpenAIChatSettings
+        from wsserver.providers.chat.provider import OpenAIChat, OpenAIChatSettings
 
         if base_url.rstrip("/").endswith(_ENDPOINT):
             raise SettingsError(

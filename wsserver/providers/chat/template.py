@@ -7,8 +7,8 @@ is known without reading JSON again.
 
 from typing import Final
 
-from wsserver.providers.chunks import CHUNK, Choice, Chunk, Delta
-from wsserver.providers.sse import MAX_EVENT_BYTES
+from wsserver.providers.chat.chunks import CHUNK, Choice, Chunk, Delta
+from wsserver.providers.chat.sse import MAX_EVENT_BYTES
 
 _BEGIN: Final = b"data: "
 _END: Final = b"\n\n"

@@ -12,8 +12,8 @@ from urllib.request import getproxies, proxy_bypass
 
 import structlog
 
-from wsserver.providers.upstream_connection import UpstreamConnection
-from wsserver.providers.upstream_dialing import reach
+from wsserver.providers.http.connection import UpstreamConnection
+from wsserver.providers.http.dialing import reach
 
 # Shorter than what servers allow (uvicorn: 5 s), so that a connection that is about
 # to be closed over there is not used for one more request.
@@ -28,7 +28,7 @@ class ProxyRefusedError(ConnectionError):
 class UpstreamPool:
     """Gives connections to one origin, over a proxy where there is one.
 
-    It has no limit of its own; `openai_chat` counts.
+    It has no limit of its own; `chat.provider` counts.
 
     Attributes:
         absolute: Whether requests name the whole URL, as a plain proxy wants it.

@@ -12,8 +12,8 @@ from typing import Final
 
 from wsserver.engine.model import Call, CallFragment
 from wsserver.engine.tools import LONGEST_ID
+from wsserver.providers.chat.lenient import CallPiece, Label
 from wsserver.providers.exact_json import is_json
-from wsserver.providers.lenient import CallPiece, Label
 from wsserver.providers.surrogates import Joiner, clean
 
 # What some upstreams send before the arguments proper, and how long it is held back.

@@ -20,7 +20,7 @@ from wsserver.engine.ending import LONGEST_WAIT_SECONDS
 from wsserver.engine.model import Failure
 from wsserver.engine.secrets import hide, telling_values, url_secrets
 from wsserver.providers.exact_json import is_object
-from wsserver.providers.reports import Report, read_report
+from wsserver.providers.faults.reports import Report, read_report
 from wsserver.providers.surrogates import clean
 
 # Enough for the longest explanation seen; a stack trace is cut.

@@ -6,7 +6,7 @@ the body of an error answer is read within bounds, and an answer can be closed
 without waiting, so that a cancellation at any point gives the connection back or
 closes it.
 
-Importing this module is slow (httpx2, TLS): `openai_chat` does it late and in a
+Importing this module is slow (httpx2, TLS): `chat.provider` does it late and in a
 thread.
 """
 
@@ -20,11 +20,11 @@ import anyio
 import httpx2
 
 from wsserver.engine.model import Failure, UpstreamError
-from wsserver.providers.failures import failure_from_status, read_retry_after
-from wsserver.providers.refusals import Refusal, read_refusal
-from wsserver.providers.unpacking import ENCODINGS, Unpacker
-from wsserver.providers.upstream_connection import Answer, Sink, UpstreamConnection
-from wsserver.providers.upstream_pool import ProxyRefusedError, UpstreamPool
+from wsserver.providers.faults.failures import failure_from_status, read_retry_after
+from wsserver.providers.faults.refusals import Refusal, read_refusal
+from wsserver.providers.http.connection import Answer, Sink, UpstreamConnection
+from wsserver.providers.http.pool import ProxyRefusedError, UpstreamPool
+from wsserver.providers.http.unpacking import ENCODINGS, Unpacker
 
 # A handler's error page is cut here; what matters stands at its beginning.
 _MAX_ERROR_BYTES: Final = 64 * 1024

@@ -1,7 +1,7 @@
 """Reads a chunk or a body of any shape that chat upstreams were seen to send.
 
 Pure: a parsed JSON value in, a `Reading` out. The plain shape never comes here
-(`chunks`); `chat_decoder` applies both in the same way. Null, absent and empty mean
+(`chunks`); `decoder` applies both in the same way. Null, absent and empty mean
 the same throughout.
 """
 
@@ -11,11 +11,11 @@ from typing import Any, Final
 from msgspec import Struct, field
 
 from wsserver.engine.model import Failure, Reasoning, Refusal, Text, Usage
-from wsserver.providers.channel import Kind
+from wsserver.providers.chat.channel import Kind
+from wsserver.providers.chat.usage import read_usage
 from wsserver.providers.exact_json import is_array, is_object, write_json
-from wsserver.providers.failures import failure_from_payload
-from wsserver.providers.reports import reports_error, says_fine
-from wsserver.providers.usage import read_usage
+from wsserver.providers.faults.failures import failure_from_payload
+from wsserver.providers.faults.reports import reports_error, says_fine
 
 Piece = tuple[Kind, str]
 Label = int | str

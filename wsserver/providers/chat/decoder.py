@@ -15,13 +15,13 @@ from typing import Final
 import msgspec
 
 from wsserver.engine.model import Failure, ModelEvent
-from wsserver.providers.answer import Answer
-from wsserver.providers.chunks import CHUNK
+from wsserver.providers.chat.answer import Answer
+from wsserver.providers.chat.chunks import CHUNK
+from wsserver.providers.chat.lenient import NO_REASON, read_payload
+from wsserver.providers.chat.sse import MAX_EVENT_BYTES, EventSplitter, only_event
+from wsserver.providers.chat.template import Template
 from wsserver.providers.exact_json import is_object, read_json
-from wsserver.providers.failures import failure_from_payload
-from wsserver.providers.lenient import NO_REASON, read_payload
-from wsserver.providers.sse import MAX_EVENT_BYTES, EventSplitter, only_event
-from wsserver.providers.template import Template
+from wsserver.providers.faults.failures import failure_from_payload
 
 _BOM: Final = b"\xef\xbb\xbf"
 _WHITESPACE: Final = b" \t\r\n"

@@ -13,7 +13,7 @@ import jiter
 from msgspec import Struct
 
 from wsserver.providers.exact_json import encoding_of, read_first_json, read_json
-from wsserver.providers.failures import Flaw
+from wsserver.providers.faults.failures import Flaw
 
 _NO_TEXT: Final = re.compile(r"[\x00-\x08\x0e-\x1a\x1c-\x1f]")
 """What pictures and the like have, and text has not."""

@@ -1,7 +1,7 @@
 """One answer of a model while it is put together.
 
 It takes what the events or the body of an upstream's answer say, passes each delta
-on as it is, and knows in the end how the answer ended. `chat_decoder` feeds it.
+on as it is, and knows in the end how the answer ended. `decoder` feeds it.
 """
 
 from typing import Final
@@ -15,14 +15,14 @@ from wsserver.engine.model import (
     Text,
     Usage,
 )
-from wsserver.providers.channel import Channel, Kind
-from wsserver.providers.chunks import Choice, Chunk, Delta
-from wsserver.providers.failures import without_key
-from wsserver.providers.finish_reasons import read_finish_reason, settle
-from wsserver.providers.lenient import NO_REASON, CallPiece, Reading, Said
+from wsserver.providers.chat.channel import Channel, Kind
+from wsserver.providers.chat.chunks import Choice, Chunk, Delta
+from wsserver.providers.chat.finish_reasons import read_finish_reason, settle
+from wsserver.providers.chat.lenient import NO_REASON, CallPiece, Reading, Said
+from wsserver.providers.chat.tool_calls import MOST_CALLS, ToolCalls
+from wsserver.providers.chat.usage import read_usage
+from wsserver.providers.faults.failures import without_key
 from wsserver.providers.surrogates import clean
-from wsserver.providers.tool_calls import MOST_CALLS, ToolCalls
-from wsserver.providers.usage import read_usage
 
 _MAX_WORD_CHARS: Final = 64
 

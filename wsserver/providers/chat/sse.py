@@ -2,7 +2,7 @@
 
 Sans-I/O: bytes in, `(name, data)` pairs out, both as bytes. It knows only the
 framing (https://html.spec.whatwg.org/multipage/server-sent-events.html); what the
-data means is `chat_decoder`'s business. Text is decoded there, from whole events,
+data means is `decoder`'s business. Text is decoded there, from whole events,
 so that a character cut by a read is never seen in parts.
 """
 

@@ -1,6 +1,6 @@
 """The provider for every upstream that speaks the Chat Completions API.
 
-The openai SDK makes the request, `upstream_http` sends it, `chat_decoder` reads the
+The openai SDK makes the request, `http.transport` sends it, `decoder` reads the
 raw bytes of the answer: building the SDK's typed chunks would cost 80 times as much.
 Nothing is retried here and no timer runs but that of connecting: the turn's timers
 stop a model call by cancelling it.
@@ -30,15 +30,15 @@ from wsserver.engine.model import (
     UpstreamError,
 )
 from wsserver.engine.secrets import without_userinfo
-from wsserver.providers.chat_decoder import ChatDecoder
-from wsserver.providers.chat_request import request_members
-from wsserver.providers.failures import keys, without_key
-from wsserver.providers.unpacking import UnreadableError
+from wsserver.providers.chat.decoder import ChatDecoder
+from wsserver.providers.chat.request import request_members
+from wsserver.providers.faults.failures import keys, without_key
+from wsserver.providers.http.unpacking import UnreadableError
 
 if TYPE_CHECKING:
     import openai
 
-    from wsserver.providers.upstream_http import UpstreamBody
+    from wsserver.providers.http.transport import UpstreamBody
 
 # How long the rest of an answer is waited for that ended already: the end mark of
 # the body, without which the connection can't be used again.
@@ -137,7 +137,7 @@ class OpenAIChat:
 
     async def _post(self, request: ModelRequest, *, asks_usage: bool) -> "UpstreamBody":
         client = await self._ready_client()
-        from wsserver.providers.upstream_http import body_of
+        from wsserver.providers.http.transport import body_of
 
         manager = client.chat.completions.with_streaming_response.create(
             model=request.model,
@@ -274,7 +274,7 @@ def _minds_usage(failure: Failure) -> bool:
 def _build_client(settings: OpenAIChatSettings) -> "openai.AsyncOpenAI":
     import openai
 
-    from wsserver.providers.upstream_http import UpstreamTransport
+    from wsserver.providers.http.transport import UpstreamTransport
 
     transport = UpstreamTransport(
         settings.base_url,

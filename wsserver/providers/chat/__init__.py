@@ -1,0 +1,1 @@
+"""The provider for Chat Completions APIs: what is asked, and what answers mean."""

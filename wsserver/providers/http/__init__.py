@@ -1,0 +1,1 @@
+"""How an upstream is reached over HTTP: connections, and bytes where they arrive."""
