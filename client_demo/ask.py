@@ -13,7 +13,7 @@ from client_demo.exit_codes import COMPLETE, FAILED, INCOMPLETE, NO_CONNECTION
 from client_demo.session import Notice
 from client_demo.tasks import task_group
 from client_demo.turn import Turn
-from protocol.client_events import Connected, Disconnected
+from protocol.client.events import Connected, Disconnected
 from protocol.codec import encode
 from protocol.control_characters import without_controls
 from protocol.events import DeltaEvent, DoneEvent, RefusalEvent

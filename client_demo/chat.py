@@ -7,8 +7,8 @@ from client_demo.errors import ClientError, ConversationNotFoundError
 from client_demo.feed import TurnFeed
 from client_demo.session import Session
 from client_demo.turn import Turn
-from protocol.client import ClientProtocol
-from protocol.client_events import Cursor
+from protocol.client.events import Cursor
+from protocol.client.machine import ClientProtocol
 from protocol.commands import Interrupt, Keep, Policy, Send
 from protocol.content import Config, Content
 from protocol.control import Reply

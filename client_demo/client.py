@@ -25,7 +25,7 @@ from client_demo.session import Notify
 from client_demo.tasks import task_group
 from client_demo.tools import ClientTool, Handler, tool
 from protocol.backoff import Backoff
-from protocol.client import ClientProtocol
+from protocol.client.machine import ClientProtocol
 from protocol.content import ClientInfo, Config
 from protocol.control import Welcome
 

@@ -11,8 +11,8 @@ from client_demo.driver import Driver, NoTokenError, TokenSource, fresh_token
 from client_demo.errors import ClientError, NotConnectedError, StoppedError
 from client_demo.session import Notice, Notify, Session
 from client_demo.unreached import why_unreached
-from protocol.client import ClientProtocol
-from protocol.client_events import Connected, Disconnected, Stopped
+from protocol.client.events import Connected, Disconnected, Stopped
+from protocol.client.machine import ClientProtocol
 from protocol.control import AuthExpiring, ErrorFrame
 
 

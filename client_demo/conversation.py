@@ -8,7 +8,7 @@ import anyio
 
 from client_demo.errors import ClientError, ConversationResetError
 from client_demo.feed import TurnFeed
-from protocol.client_events import Reset
+from protocol.client.events import Reset
 from protocol.control import Reply
 from protocol.events import (
     DoneEvent,

@@ -17,8 +17,8 @@ from websockets.exceptions import (
 )
 
 from client_demo.boundary import is_cancelled
-from protocol.client import ClientProtocol
-from protocol.client_events import ClientEvent, DropConnection
+from protocol.client.events import ClientEvent, DropConnection
+from protocol.client.machine import ClientProtocol
 from protocol.codes import NO_CLOSE_FRAME, CloseCode
 from protocol.ids import SUBPROTOCOL
 

@@ -7,7 +7,7 @@ this client does not know yet, raise the base class with that code.
 
 from typing import ClassVar
 
-from protocol.client_events import ResetReason
+from protocol.client.events import ResetReason
 from protocol.codes import CLOSE_ERRORS
 from protocol.content import ErrorBody
 from protocol.control import ErrorFrame

@@ -7,7 +7,7 @@ import anyio
 
 from client_demo.errors import ClientError
 from client_demo.inbox import Inbox
-from protocol.client_events import ResetReason
+from protocol.client.events import ResetReason
 from protocol.control import Reply
 from protocol.events import DoneEvent, LogEvent
 

@@ -20,9 +20,8 @@ from client_demo.errors import (
 )
 from client_demo.tool_runner import ToolRunner
 from client_demo.tools import Fault, Output
-from protocol.client import ClientProtocol
-from protocol.client_commands import AnyCommand
-from protocol.client_events import (
+from protocol.client.commands import AnyCommand
+from protocol.client.events import (
     ClientEvent,
     Connected,
     Disconnected,
@@ -32,7 +31,8 @@ from protocol.client_events import (
     Reset,
     Stopped,
 )
-from protocol.client_link import ClientStateError
+from protocol.client.link import ClientStateError
+from protocol.client.machine import ClientProtocol
 from protocol.commands import Open, ToolResult
 from protocol.content import ErrorBody
 from protocol.control import (

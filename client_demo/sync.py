@@ -26,7 +26,7 @@ from client_demo.session import Notify
 from client_demo.sync_call import call
 from client_demo.sync_turn import Turn
 from client_demo.tools import ClientTool, Handler
-from protocol.client_events import Cursor
+from protocol.client.events import Cursor
 from protocol.commands import Keep, Policy
 from protocol.content import ClientInfo, Config, Content
 from protocol.control import Reply, Welcome

@@ -15,7 +15,7 @@ from client_demo.errors import (
 )
 from client_demo.feed import TurnFeed
 from client_demo.session import Session
-from protocol.client import ClientProtocol
+from protocol.client.machine import ClientProtocol
 from protocol.commands import Interrupt, Keep
 from protocol.content import Timing
 from protocol.control import Reply

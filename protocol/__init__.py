@@ -1,7 +1,7 @@
 """Every frame of the wire protocol, and the pure rules that clients and server share.
 
 The names a client needs are here. The functions `merge` and `fold` are in the
-modules of those names, and the client's state machine is in `protocol.client`.
+modules of those names, and the client's state machine is in `protocol.client.machine`.
 It depends on msgspec and orjson alone, does no I/O and reads no clock.
 """
 

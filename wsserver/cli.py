@@ -8,14 +8,14 @@ from typing import Annotated
 import typer
 
 from wsserver import __version__
-from wsserver.flags import Load, with_flags
-from wsserver.log_stream import LogStream
 from wsserver.operations.commands import add_config_commands, doctor
 from wsserver.operations.conversation_commands import add_conversation_commands
-from wsserver.operations.replay_commands import replay_command
+from wsserver.operations.replay.commands import replay_command
 from wsserver.operations.shell import EXIT_BAD_SETTINGS, EXIT_FAILED, one_line
 from wsserver.operations.usage import wrong_usage
-from wsserver.settings_error import SettingsError
+from wsserver.settings import SettingsError
+from wsserver.settings.flags import Load, with_flags
+from wsserver.telemetry.log_stream import LogStream
 
 
 def main() -> None:

@@ -14,15 +14,14 @@ import anyio
 import structlog
 
 from wsserver import __version__
-from wsserver.background import kept
-from wsserver.last_resort import LastResort
-from wsserver.log_stream import LogStream
-from wsserver.logging import configure
-from wsserver.open_files import allow_most, fitted
+from wsserver.assembly.open_files import allow_most, fitted
+from wsserver.lifecycle.background import kept
+from wsserver.lifecycle.last_resort import LastResort
+from wsserver.lifecycle.service import Service
 from wsserver.server import NO_PARTS, Parts, Server, serving
-from wsserver.service import Service
-from wsserver.settings import Settings
-from wsserver.sources import Loaded, SettingsError
+from wsserver.settings import Loaded, Settings, SettingsError
+from wsserver.telemetry.log_stream import LogStream
+from wsserver.telemetry.logging import configure
 
 EXIT_STOPPED_AT_ONCE = 1
 EXIT_STOPPED_BY_FORCE = 3

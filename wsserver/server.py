@@ -13,24 +13,24 @@ import structlog
 from anyio.abc import TaskGroup
 from msgspec import Struct
 
-from wsserver import assembly, credentials, open_files
+from wsserver.assembly import credentials, open_files, rooms
+from wsserver.assembly.inspection import Inspection
+from wsserver.assembly.server_tools import load_tools
+from wsserver.assembly.store_file import store_file
+from wsserver.assembly.upstreams import open_upstreams
 from wsserver.auth.principal import Authority
-from wsserver.background import kept
 from wsserver.connections.connection import Connection
 from wsserver.connections.quotas import Quotas
 from wsserver.connections.settings import ConnectionSettings
 from wsserver.connections.transport import Handshake, Transport
-from wsserver.drain import drain
-from wsserver.inspection import Inspection
+from wsserver.lifecycle.background import kept
+from wsserver.lifecycle.drain import drain
+from wsserver.lifecycle.reload import Reload
 from wsserver.log.committer import Committer
 from wsserver.log.store import Store, StoreError
-from wsserver.metrics import Metrics
-from wsserver.reload import Reload
-from wsserver.server_tools import load_tools
-from wsserver.settings import Settings
-from wsserver.settings_error import SettingsError
-from wsserver.store_file import store_file
+from wsserver.settings import Settings, SettingsError
 from wsserver.stores.open import open_store
+from wsserver.telemetry.metrics import Metrics
 from wsserver.transports.files import load_files
 from wsserver.transports.handshake import Admission
 from wsserver.transports.http import CHAT_PATH, Site
@@ -40,7 +40,6 @@ from wsserver.turns.clock import Clock
 from wsserver.turns.directory import Directory
 from wsserver.turns.services import Services, Target
 from wsserver.turns.sweep import Sweep
-from wsserver.upstreams import open_upstreams
 
 _LAG_SECONDS = 0.5
 _FEW_FILES = 8
@@ -118,12 +117,12 @@ class Server:
         self._alarms = alarms
         self._reload = reload
         self._listener = Listener(
-            assembly.endpoint(settings, reload),
+            rooms.endpoint(settings, reload),
             admission=Admission(
                 allowed_origins=frozenset(settings.allowed_origins),
                 loopback_only=not settings.has_credentials,
             ),
-            metrics_access=assembly.metrics_access(settings, reload),
+            metrics_access=rooms.metrics_access(settings, reload),
             site=Site(
                 files={**load_files(), **inspection.files},
                 not_ready=self._not_ready,
@@ -294,7 +293,7 @@ async def serving(
         )
         services = Services(
             models=models,
-            limits=assembly.conversation_limits(settings),
+            limits=rooms.conversation_limits(settings),
             metrics=metrics,
             clock=clock,
             tasks=tasks,
@@ -302,7 +301,7 @@ async def serving(
             failing=lambda: committer.failing,
             server_tools=tools.registry,
         )
-        retention = assembly.retention(settings)
+        retention = rooms.retention(settings)
         directory = Directory(store, committer, services, retention)
         sweep = Sweep(directory, store, committer, retention=retention, wall=clock.wall)
         server = Server(
@@ -310,8 +309,8 @@ async def serving(
             directory=directory,
             committer=committer,
             authority=authority,
-            connection_settings=assembly.connection_settings(
-                settings, models, assembly.features(settings, store, tools.registry)
+            connection_settings=rooms.connection_settings(
+                settings, models, rooms.features(settings, store, tools.registry)
             ),
             metrics=metrics,
             clock=clock,

@@ -42,7 +42,7 @@ from client_demo.terminal.screen import LOG_IS_ANOTHER, Screen
 from client_demo.terminal.slash_commands import SlashError
 from client_demo.tools import ClientTool
 from client_demo.turn import Turn
-from protocol.client_events import Connected, Disconnected, Lost
+from protocol.client.events import Connected, Disconnected, Lost
 from protocol.content import Content
 from protocol.control import Goaway, Waiting
 from protocol.control_characters import without_controls

@@ -1,5 +1,5 @@
 // Which tool calls this client was asked to run, and what it answered: a request that
-// comes again starts nothing again. Sister of `protocol/client_tools.py`.
+// comes again starts nothing again. Sister of `protocol/client/tools.py`.
 
 const key = (conversation, call) => `${conversation} ${call}`;
 

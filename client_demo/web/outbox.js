@@ -4,7 +4,7 @@
 // goes out again after the wait that it asked for: one command at a time until all that
 // was refused is taken, and then more with each reply. Behind a `delete` nothing goes into
 // its conversation before the reply: it would be deleted too, if the `delete` had to be
-// sent again. Other conversations go on. Sister of `protocol/client_outbox.py`.
+// sent again. Other conversations go on. Sister of `protocol/client/outbox.py`.
 
 import { MOST_UNDER_WAY } from "./constants.js";
 

@@ -1,5 +1,5 @@
 // What the client's machine has to say, in order: frames for the wire and notices for the
-// application, until the driver takes them. Sister of `protocol/client_output.py`.
+// application, until the driver takes them. Sister of `protocol/client/output.py`.
 
 import { Pace } from "./pace.js";
 

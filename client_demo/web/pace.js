@@ -1,5 +1,5 @@
 // How fast a client may send: the rate that the server announced, kept on this side, so
-// that nothing is refused that need not be. Sister of `protocol/client_pace.py`.
+// that nothing is refused that need not be. Sister of `protocol/client/pace.py`.
 
 import { KEPT_BACK, ROUNDING } from "./constants.js";
 

@@ -2,7 +2,7 @@
 // frames to send and notices for the application come out. It outlives its
 // connections: on each new one it opens again what was open, from the last number
 // it had, and sends again what was not replied to. `client.js` drives it over a
-// WebSocket; `fold.js` makes a screen of its events. Sister of `protocol/client.py`.
+// WebSocket; `fold.js` makes a screen of its events. Sister of `protocol/client/machine.py`.
 
 import { Calls } from "./calls.js";
 import { ACK_COST, PROTOCOL, USUAL_WAIT_SECONDS } from "./constants.js";

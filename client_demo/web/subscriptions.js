@@ -1,5 +1,5 @@
 // The conversations that a client has open: opened again on each new connection and
-// after a hole, with what their verdicts say. Sister of `protocol/client_subscriptions.py`.
+// after a hole, with what their verdicts say. Sister of `protocol/client/subscriptions.py`.
 
 import { MOST_MISSES } from "./constants.js";
 import { Subscription } from "./subscription.js";

@@ -3,10 +3,10 @@
 import orjson
 
 from protocol import backoff, codes, ids
-from protocol.client_link import LATE_SECONDS, SILENT_HEARTBEATS
-from protocol.client_outbox import MOST_UNDER_WAY, USUAL_WAIT_SECONDS
-from protocol.client_pace import KEPT_BACK, ROUNDING
-from protocol.client_subscriptions import MOST_MISSES
+from protocol.client.link import LATE_SECONDS, SILENT_HEARTBEATS
+from protocol.client.outbox import MOST_UNDER_WAY, USUAL_WAIT_SECONDS
+from protocol.client.pace import KEPT_BACK, ROUNDING
+from protocol.client.subscriptions import MOST_MISSES
 from protocol.commands import ACK_COST
 
 _HEAD = """\

@@ -12,16 +12,14 @@ from trio.testing import MockClock
 from tests.connections.wire import connected
 from tests.fakes.rig import rig
 from tests.fakes.scripted import ScriptedProvider, says
-from wsserver import credentials
+from wsserver.assembly import credentials
 from wsserver.auth.called import ANSWER_SECONDS, CalledAuthority
 from wsserver.auth.either import EitherAuthority
 from wsserver.auth.principal import ForbiddenError, Principal, UnauthorizedError
 from wsserver.connections.transport import Handshake
-from wsserver.operations.config import check_loaded
-from wsserver.reload import Reload
-from wsserver.settings import Settings
-from wsserver.settings_error import SettingsError
-from wsserver.sources import load
+from wsserver.lifecycle.reload import Reload
+from wsserver.operations.checks.config import check_loaded
+from wsserver.settings import Settings, SettingsError, load
 
 HERE = "tests.auth.test_called"
 READER = Principal(name="ann", space="team", verbs=frozenset(("open",)))

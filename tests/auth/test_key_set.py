@@ -17,7 +17,7 @@ from wsserver.auth.key_set import (
     FetchError,
     KeySet,
 )
-from wsserver.background import AGAIN_FIRST_SECONDS, kept
+from wsserver.lifecycle.background import AGAIN_FIRST_SECONDS, kept
 
 
 class Issuer:

@@ -20,7 +20,7 @@ from wsserver.log.entry import Entry, compact, text_entry
 from wsserver.log.store import Meta, Store, Write
 from wsserver.stores import Durability
 from wsserver.stores.memory import MemoryStore
-from wsserver.stores.sqlite import SqliteStore
+from wsserver.stores.sqlite.store import SqliteStore
 
 STATE = b"x" * 300
 ALL = 2**40

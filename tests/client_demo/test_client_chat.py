@@ -14,7 +14,7 @@ from client_demo import (
     connect,
 )
 from client_demo.errors import ConversationNotFoundError, TooLargeError
-from protocol.client_events import Cursor
+from protocol.client.events import Cursor
 from protocol.content import Config
 from protocol.events import DeltaEvent, DoneEvent, MessageEvent, StartEvent
 from tests.client_demo.double import Double

@@ -8,7 +8,7 @@ import pytest
 from client_demo import connect
 from client_demo.errors import ConversationNotFoundError
 from client_demo.session import Notice
-from protocol.client_events import Disconnected, Lost
+from protocol.client.events import Disconnected, Lost
 from tests.client_demo.double import Double, Peer
 
 

@@ -19,7 +19,7 @@ from client_demo import (
 )
 from client_demo.errors import ForbiddenError, UnauthorizedError
 from client_demo.session import Notice
-from protocol.client_events import Connected, Disconnected
+from protocol.client.events import Connected, Disconnected
 from protocol.events import DeltaEvent
 from tests.client_demo.double import Double, Peer, double
 

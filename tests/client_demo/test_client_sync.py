@@ -12,7 +12,7 @@ from anyio.from_thread import BlockingPortal, start_blocking_portal
 from client_demo import IncompleteAnswerError, NotConnectedError, ToolContext
 from client_demo.session import Notice
 from client_demo.sync import Client, connect
-from protocol.client_events import Connected
+from protocol.client.events import Connected
 from protocol.content import Config
 from protocol.events import DeltaEvent
 from tests.fakes.server import ServerProcess

@@ -7,8 +7,8 @@ import orjson
 from msgspec import UNSET
 
 from protocol.backoff import Backoff
-from protocol.client import ClientProtocol
-from protocol.client_events import DropConnection, Lost, Replied, Reset
+from protocol.client.events import DropConnection, Lost, Replied, Reset
+from protocol.client.machine import ClientProtocol
 from protocol.commands import Command, Open
 from protocol.content import Config
 from protocol.control import AuthExpiring, ErrorFrame, ToolRequest
@@ -28,7 +28,7 @@ _LINKS = {
 
 
 class PythonDriver:
-    """A `Driver` over `protocol.client`."""
+    """A `Driver` over `protocol.client.machine`."""
 
     client: ClientProtocol
 

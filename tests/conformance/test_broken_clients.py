@@ -8,14 +8,14 @@ import pytest
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from protocol import client_link, client_output
 from protocol.backoff import Backoff
-from protocol.client import ClientProtocol
-from protocol.client_outbox import Outbox
-from protocol.client_pace import Pace
-from protocol.client_subscription import Subscription
-from protocol.client_subscriptions import Subscriptions
-from protocol.client_tools import ToolLedger
+from protocol.client import link, output
+from protocol.client.machine import ClientProtocol
+from protocol.client.outbox import Outbox
+from protocol.client.pace import Pace
+from protocol.client.subscription import Subscription
+from protocol.client.subscriptions import Subscriptions
+from protocol.client.tools import ToolLedger
 from protocol.events import LogEvent, first_seq
 from protocol.fold import ConversationView, GapError
 from protocol.view import TurnView
@@ -131,7 +131,7 @@ PYTHON: dict[str, tuple[str, type, str, Any]] = {
     "waits for ever": ("closes", Backoff, "delay_seconds", lambda *_: 1e6),
     "ignores the server's wait": (
         "closes",
-        client_link.Link,
+        link.Link,
         "going_away",
         lambda *_: None,
     ),
@@ -143,7 +143,7 @@ PYTHON: dict[str, tuple[str, type, str, Any]] = {
     ),
     "sends what is too long": (
         "commands",
-        client_output.Output,
+        output.Output,
         "write_encoded",
         lambda self, frame, *_: self._frames.append(frame),
     ),

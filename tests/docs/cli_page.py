@@ -10,7 +10,7 @@ import typer.main
 from client_demo.cli import app as client_app
 from client_demo.terminal.slash_commands import COMMANDS, Slash
 from wsserver.cli import command_line as server_app
-from wsserver.sources import FIELDS
+from wsserver.settings.sources import FIELDS
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "cli.md"
 

@@ -6,14 +6,14 @@ from typing import Any
 
 from prometheus_client.metrics import MetricWrapperBase
 
-from wsserver.metrics import Metrics
+from wsserver.telemetry.metrics import Metrics
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "metrics.md"
 
 _HEAD = """\
 # Metrics
 
-<!-- Made by `python -m tests.docs.metrics_page` from wsserver/metric_families.py; do not edit. -->
+<!-- Made by `python -m tests.docs.metrics_page` from wsserver/telemetry/metric_families.py; do not edit. -->
 
 `/metrics` is for Prometheus. Names and buckets are those of the OpenTelemetry conventions for clients
 of generative models (`gen_ai.client.…`, with underscores for dots) where these have one. A histogram is

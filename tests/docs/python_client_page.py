@@ -29,7 +29,7 @@ To learn it: [An agent with tools](../tutorial/agent-with-tools.md),
 Values come from `protocol`: `Config`, `Content` (text, or a list of `TextPart` and `ImagePart`) and `Timing`
 from `protocol.content`; `Policy` (`queue`, `interrupt`, `steer`, `reject`) and `Keep` (`seen`, `sent`,
 `generated`, `none`) from `protocol.commands`; events such as `DeltaEvent` and `DoneEvent` from
-`protocol.events`; what `notify` is told from `protocol.client_events` and `protocol.control`.
+`protocol.events`; what `notify` is told from `protocol.client.events` and `protocol.control`.
 """
 
 _SYNC = """

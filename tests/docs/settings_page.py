@@ -7,15 +7,14 @@ from typing import Annotated, Any, Literal, cast
 
 import msgspec
 
-from wsserver.settings import SECRETS, Settings
-from wsserver.settings_tables import McpEntry, Model, ToolEntry
+from wsserver.settings import SECRETS, McpEntry, Model, Settings, ToolEntry
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "settings.md"
 
 _HEAD = """\
 # Settings
 
-<!-- Made by `python -m tests.docs.settings_page` from wsserver/settings.py; do not edit. -->
+<!-- Made by `python -m tests.docs.settings_page` from wsserver/settings/values.py; do not edit. -->
 
 A setting has one name everywhere: as a flag of `wsserver serve` (`--drain-seconds 20`), as a key of
 the TOML file that `--config` or `WSSERVER_CONFIG` names (`drain_seconds = 20`), and as a variable

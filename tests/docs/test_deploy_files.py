@@ -15,10 +15,10 @@ from pathlib import Path
 
 import pytest
 
-from wsserver.operations.machine import judge_open_files
+from wsserver.operations.checks.machine import judge_open_files
 from wsserver.process import CLOSE_SECONDS, DRAIN_MORE_SECONDS
 from wsserver.settings import Settings
-from wsserver.sources import FIELDS, load
+from wsserver.settings.sources import FIELDS, load
 
 ROOT = Path(__file__).parents[2]
 GUIDES = ROOT / "docs" / "how-to"

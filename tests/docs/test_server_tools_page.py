@@ -9,10 +9,9 @@ import pytest
 
 from protocol.content import Config
 from tests.tools.mcp_rig import context
+from wsserver.assembly.server_tools import load_tools
 from wsserver.engine.server_tools import ToolError
-from wsserver.server_tools import load_tools
-from wsserver.settings import Settings
-from wsserver.sources import load
+from wsserver.settings import Settings, load
 from wsserver.turns.server_tools import offered
 
 PAGE = Path(__file__).parents[2] / "docs/how-to/server-tools.md"

@@ -11,7 +11,7 @@ from tests.fakes.faulty import FaultyStore
 from tests.fakes.rig import NoMetrics
 from tests.log.committing import committing, log_of, say, turns_of_the_loop
 from tests.turns.served import Panic
-from wsserver.background import kept
+from wsserver.lifecycle.background import kept
 from wsserver.log.committer import Committer
 from wsserver.log.conversation_log import ConversationLog
 

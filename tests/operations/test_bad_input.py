@@ -233,7 +233,7 @@ def test_a_name_that_is_not_utf_8(wsserver: Command, store: Path) -> None:
 @pytest.fixture
 def store(wsserver: Command, files: Path) -> Path:
     """Makes a store, without anything in it."""
-    from wsserver.stores.sqlite_file import SqliteFile
+    from wsserver.stores.sqlite.file import SqliteFile
 
     file = SqliteFile(files / "s.db")
     file.connect("process").close()

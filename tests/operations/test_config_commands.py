@@ -7,7 +7,7 @@ import pytest
 
 from tests.operations.conftest import Command
 from wsserver.settings import SECRETS, TABLES
-from wsserver.sources import FIELDS, load
+from wsserver.settings.sources import FIELDS, load
 
 
 def statuses(out: str) -> list[tuple[str, str]]:

@@ -19,7 +19,7 @@ from tests.fakes.wire import Copy, wire
 from tests.operations.conftest import Command
 from wsserver.log.entry import text_entry
 from wsserver.log.store import Meta, Write
-from wsserver.stores.sqlite import SqliteStore
+from wsserver.stores.sqlite.store import SqliteStore
 
 STORE = "wsserver/wsserver.db"  # below XDG_STATE_HOME
 

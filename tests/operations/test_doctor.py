@@ -6,7 +6,7 @@ import orjson
 import pytest
 
 from tests.operations.conftest import Command, Ran
-from wsserver.operations import machine
+from wsserver.operations.checks import machine
 
 
 @pytest.fixture(autouse=True)

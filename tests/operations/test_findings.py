@@ -1,7 +1,14 @@
 import orjson
 import pytest
 
-from wsserver.operations.findings import Finding, Report, fail, ok, taken_apart, warn
+from wsserver.operations.checks.findings import (
+    Finding,
+    Report,
+    fail,
+    ok,
+    taken_apart,
+    warn,
+)
 
 
 @pytest.mark.parametrize(

@@ -3,16 +3,15 @@ import resource
 import msgspec
 import pytest
 
-from wsserver.open_files import OWN_FILES
-from wsserver.operations import machine
-from wsserver.operations.machine import (
+from wsserver.assembly.open_files import OWN_FILES
+from wsserver.operations.checks import machine
+from wsserver.operations.checks.machine import (
     clock,
     judge_open_files,
     judge_skew,
     open_files,
 )
-from wsserver.settings import Settings
-from wsserver.settings_tables import Model
+from wsserver.settings import Model, Settings
 
 SETTINGS = Settings(max_connections=1000, upstream_pool_size=50)
 NEEDED = 1000 + 50 + OWN_FILES

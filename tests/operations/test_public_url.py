@@ -16,10 +16,10 @@ from websockets.http11 import Request, Response
 
 from tests.fakes.proxy import Fault, proxy
 from tests.fakes.server import server
-from wsserver.operations import dialogue, public_url
-from wsserver.operations.dialogue import judge_stream
-from wsserver.operations.findings import Finding
-from wsserver.operations.public_url import PublicUrl, visit
+from wsserver.operations.checks import dialogue, public_url
+from wsserver.operations.checks.dialogue import judge_stream
+from wsserver.operations.checks.findings import Finding
+from wsserver.operations.checks.public_url import PublicUrl, visit
 
 KEY = "0123456789abcdef"
 

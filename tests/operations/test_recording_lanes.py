@@ -8,8 +8,8 @@ from typer.testing import CliRunner
 
 from tests.server.conftest import logging_is_left_as_it_was
 from wsserver.cli import command_line
-from wsserver.operations.recording import parse_recording
-from wsserver.operations.recording_lanes import lanes
+from wsserver.operations.replay.lanes import lanes
+from wsserver.operations.replay.recording import parse_recording
 
 __all__ = ["logging_is_left_as_it_was"]
 

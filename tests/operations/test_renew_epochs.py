@@ -8,7 +8,7 @@ from anyio.to_thread import run_sync
 
 from tests.operations.conftest import Command
 from tests.stores.samples import ALL, KEY, NOW, OTHER, appending, at_rest, tokens
-from wsserver.stores.sqlite import SqliteStore
+from wsserver.stores.sqlite.store import SqliteStore
 
 
 def opened(path: Path) -> SqliteStore:

@@ -11,13 +11,13 @@ from websockets.asyncio.server import ServerConnection, serve
 from websockets.typing import Subprotocol
 
 from tests.fakes.server import server
-from wsserver.operations.recording import (
+from wsserver.operations.replay.player import Outcome, Stage, replay
+from wsserver.operations.replay.recording import (
     Recording,
     RecordingError,
     parse_recording,
     read_recording,
 )
-from wsserver.operations.replay import Outcome, Stage, replay
 
 RECORDINGS = sorted((Path(__file__).parents[1] / "recordings").glob("*.jsonl"))
 SUBPROTOCOLS = [Subprotocol("wsserver.v1")]
@@ -127,7 +127,7 @@ def test_what_comes_out_otherwise_is_told(
 def test_what_does_not_come_is_told_with_its_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("wsserver.operations.replay.PATIENCE_SECONDS", 0.2)
+    monkeypatch.setattr("wsserver.operations.replay.player.PATIENCE_SECONDS", 0.2)
     lines = named("tool-call")
     lose("tool_result")(lines)
     outcome = play(written(lines))

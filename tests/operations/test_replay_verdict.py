@@ -8,8 +8,8 @@ import pytest
 
 from protocol.codec import encode
 from tests.protocol.logs import Log, one_turn
-from wsserver.operations.replay_sight import Sight
-from wsserver.operations.replay_verdict import first_difference, unproven
+from wsserver.operations.replay.sight import Sight
+from wsserver.operations.replay.verdict import first_difference, unproven
 
 
 def log(*pieces: str, status: str = "completed", calls: int = 0) -> Log:

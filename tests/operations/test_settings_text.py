@@ -6,9 +6,8 @@ from pathlib import Path
 import pytest
 
 from wsserver.operations.settings_text import as_toml, as_variables
-from wsserver.settings import TABLES
-from wsserver.settings_error import SettingsError
-from wsserver.sources import FIELDS, load
+from wsserver.settings import TABLES, SettingsError
+from wsserver.settings.sources import FIELDS, load
 
 
 def test_what_is_shown_can_be_used_as_the_file(tmp_path: Path) -> None:

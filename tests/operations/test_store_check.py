@@ -7,10 +7,10 @@ import anyio
 import pytest
 
 from tests.stores.samples import NOW, appending, tokens
-from wsserver.operations import store_check
-from wsserver.operations.store_check import store
+from wsserver.operations.checks import store as store_check
+from wsserver.operations.checks.store import store
 from wsserver.settings import Settings
-from wsserver.stores.sqlite import SqliteStore
+from wsserver.stores.sqlite.store import SqliteStore
 
 
 def settings(path: Path) -> Settings:

@@ -6,7 +6,7 @@ import orjson
 import pytest
 
 from wsserver.operations.transcript import listing, transcript
-from wsserver.stores.sqlite_archive import Kept
+from wsserver.stores.sqlite.archive import Kept
 
 KEPT = Kept(
     key="ann/c", epoch="e1", oldest=1, head=9, bytes=12, live=True, written=1.8e9

@@ -8,16 +8,15 @@ import pytest
 from tests.fakes.replies import streamed, text_events
 from tests.fakes.upstream import FakeUpstream, Reply
 from wsserver.engine.model import Failure
-from wsserver.operations import upstream_check
-from wsserver.operations.findings import Finding
-from wsserver.operations.upstream_check import (
+from wsserver.operations.checks import upstream as upstream_check
+from wsserver.operations.checks.findings import Finding
+from wsserver.operations.checks.upstream import (
     LUMP_PIECES,
     Sample,
     judge,
     upstreams,
 )
-from wsserver.settings import Settings
-from wsserver.settings_tables import Model
+from wsserver.settings import Model, Settings
 
 NUMBERS = [f"{number} " for number in range(1, 41)]
 

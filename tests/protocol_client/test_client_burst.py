@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from protocol.client_events import Replied
-from protocol.client_outbox import MOST_UNDER_WAY
+from protocol.client.events import Replied
+from protocol.client.outbox import MOST_UNDER_WAY
 from protocol.commands import Command, Interrupt, Send
 from tests.protocol_client.wire import LIMITS, WELCOME, Wire
 from wsserver.connections.rate import TokenBucket

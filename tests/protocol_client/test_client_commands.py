@@ -2,8 +2,8 @@
 
 import pytest
 
-from protocol.client_events import Connected, Disconnected, Lost, Replied
-from protocol.client_link import ClientStateError
+from protocol.client.events import Connected, Disconnected, Lost, Replied
+from protocol.client.link import ClientStateError
 from protocol.content import Config
 from protocol.control import AuthExpiring, ErrorFrame, ToolRequest
 from protocol.frame_error import FrameError

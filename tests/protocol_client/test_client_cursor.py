@@ -1,6 +1,6 @@
 """Every event once and in order: duplicates, gaps, resets, resuming."""
 
-from protocol.client_events import Cursor, DropConnection, Lost, Replied, Reset
+from protocol.client.events import Cursor, DropConnection, Lost, Replied, Reset
 from protocol.control import CaughtUp
 from protocol.events import DeltaEvent, SkipEvent
 from tests.protocol_client.wire import Wire

@@ -5,8 +5,8 @@ from random import Random
 
 import pytest
 
-from protocol.client_events import Disconnected, DropConnection, Stopped
-from protocol.client_link import LATE_SECONDS, ClientStateError
+from protocol.client.events import Disconnected, DropConnection, Stopped
+from protocol.client.link import LATE_SECONDS, ClientStateError
 from protocol.codes import CloseCode, advice
 from protocol.control import Goaway
 from tests.protocol_client.wire import Wire

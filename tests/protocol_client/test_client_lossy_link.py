@@ -19,8 +19,8 @@ from hypothesis.stateful import (
 )
 
 from protocol.backoff import Backoff
-from protocol.client import ClientProtocol
-from protocol.client_events import DropConnection, Replied, Reset, Stopped
+from protocol.client.events import DropConnection, Replied, Reset, Stopped
+from protocol.client.machine import ClientProtocol
 from protocol.commands import Command, Send
 from protocol.control import ToolRequest
 from protocol.events import Event, LogEvent, MessageEvent

@@ -2,8 +2,8 @@
 
 from msgspec.structs import replace
 
-from protocol.client_events import Replied
-from protocol.client_output import Output
+from protocol.client.events import Replied
+from protocol.client.output import Output
 from protocol.codec import encode
 from protocol.commands import Ack, Ping
 from protocol.content import Limits

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from protocol.client_events import DropConnection, Lost, Replied
+from protocol.client.events import DropConnection, Lost, Replied
 from tests.protocol_client.wire import Wire
 
 

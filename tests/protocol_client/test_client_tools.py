@@ -1,6 +1,6 @@
 """Tool calls: run once, answered until the server has the answer."""
 
-from protocol.client_events import Replied
+from protocol.client.events import Replied
 from protocol.control import ToolRequest
 from protocol.events import DoneEvent
 from tests.protocol_client.wire import PROOF, TIMING, Wire

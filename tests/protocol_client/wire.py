@@ -7,8 +7,8 @@ import msgspec
 from msgspec import Struct
 
 from protocol.backoff import Backoff
-from protocol.client import ClientProtocol
-from protocol.client_events import ClientEvent
+from protocol.client.events import ClientEvent
+from protocol.client.machine import ClientProtocol
 from protocol.content import Limits, ServerInfo, TextProof, Timing
 from protocol.control import Welcome
 from protocol.events import DeltaEvent

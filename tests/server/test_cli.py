@@ -9,9 +9,8 @@ import pytest
 
 from wsserver import __version__, cli
 from wsserver.server import serving
-from wsserver.settings import TABLES, Settings
-from wsserver.settings_error import SettingsError
-from wsserver.sources import FIELDS
+from wsserver.settings import TABLES, Settings, SettingsError
+from wsserver.settings.sources import FIELDS
 
 
 def run(

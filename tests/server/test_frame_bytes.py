@@ -48,17 +48,15 @@ from protocol.events import (
 from protocol.ids import MAX_SEQ
 from protocol.merge import MAX_MERGED_BYTES
 from protocol.rules import MAX_PING_BYTES
-from wsserver.assembly import connection_settings, conversation_limits
+from wsserver.assembly.rooms import connection_settings, conversation_limits
 from wsserver.auth.principal import LONGEST_NAME as LONGEST_PRINCIPAL
 from wsserver.connections.views import MOST_TOOLS_TOLD
 from wsserver.engine.conversation import LAST_IDS
 from wsserver.engine.ending import LONGEST_MESSAGE, LONGEST_REASON
 from wsserver.engine.tools import INVALID_SHOWN, LONGEST_ID, LONGEST_NAME
 from wsserver.log.entry import TEXT_KINDS, text_entry
-from wsserver.settings import Settings
-from wsserver.settings_checks import FRAME_OVERHEAD_BYTES, check_together
-from wsserver.settings_error import SettingsError
-from wsserver.sources import load
+from wsserver.settings import Settings, SettingsError, load
+from wsserver.settings.checks import FRAME_OVERHEAD_BYTES, check_together
 
 FRAME_BYTES = 163_840
 ROOM = FRAME_BYTES - FRAME_OVERHEAD_BYTES

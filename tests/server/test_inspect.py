@@ -12,8 +12,7 @@ import pytest
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import ClientConnection, connect
 
-from wsserver.settings_error import SettingsError
-from wsserver.sources import load
+from wsserver.settings import SettingsError, load
 
 HELLO = b'{"type":"hello","protocol":1,"token":"k-123456"}'
 COMMANDS: list[dict[str, Any]] = [

@@ -207,7 +207,7 @@ STARTING = """
 import anyio, sys
 from wsserver.process import run
 from wsserver.server import Parts
-from wsserver.sources import load
+from wsserver.settings import load
 from wsserver.stores.memory import MemoryStore
 class Slow(MemoryStore):
     async def live(self):

@@ -4,7 +4,7 @@ import random
 from collections import Counter
 from collections.abc import Callable
 
-from protocol.client_events import (
+from protocol.client.events import (
     ClientEvent,
     DropConnection,
     Lost,

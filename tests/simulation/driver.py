@@ -9,8 +9,8 @@ from itertools import count
 import anyio
 
 from protocol.backoff import Backoff
-from protocol.client import ClientProtocol
-from protocol.client_events import ClientEvent
+from protocol.client.events import ClientEvent
+from protocol.client.machine import ClientProtocol
 from tests.simulation.host import Host
 from tests.simulation.link import Link
 

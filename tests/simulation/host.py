@@ -19,9 +19,9 @@ from wsserver.connections.connection import Connection
 from wsserver.connections.quotas import Quotas
 from wsserver.connections.settings import ConnectionSettings
 from wsserver.connections.transport import Handshake
-from wsserver.drain import drain
 from wsserver.engine.limits import TurnLimits
 from wsserver.engine.tools import ToolTimes
+from wsserver.lifecycle.drain import drain
 from wsserver.log.committer import Committer
 from wsserver.log.store import StoreError
 from wsserver.turns.alarms import Alarms

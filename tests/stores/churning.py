@@ -24,20 +24,12 @@ import msgspec
 from tests.stores.churn import KEYS, Kept, State, marks, step
 from tests.stores.samples import ALL, only
 from wsserver.log.store import Write
-from wsserver.stores import (
-    sqlite_commit,
-    sqlite_journal,
-    sqlite_recovery,
-    text_files,
-)
-from wsserver.stores.sqlite import SqliteStore
-from wsserver.stores.text_files import TextFiles
+from wsserver.stores.sqlite import commit, journal, recovery, text_files
+from wsserver.stores.sqlite.store import SqliteStore
+from wsserver.stores.sqlite.text_files import TextFiles
 
 LONGEST_SECONDS = 20
-_MOVING = [
-    module.__file__
-    for module in (sqlite_commit, sqlite_journal, sqlite_recovery, text_files)
-]
+_MOVING = [module.__file__ for module in (commit, journal, recovery, text_files)]
 
 _decode = msgspec.msgpack.Decoder(dict[str, Kept]).decode
 _ends = msgspec.msgpack.Decoder(tuple[int, ...]).decode
@@ -45,8 +37,8 @@ _ends = msgspec.msgpack.Decoder(tuple[int, ...]).decode
 
 def main(folder: Path, seed: int, lives: int) -> None:
     text_files.FILE_BYTES = 16_384
-    sqlite_journal.FULL_BYTES = 3_000
-    sqlite_journal.MOVED_AT_ONCE = 1  # so that others' commits come amid each move
+    journal.FULL_BYTES = 3_000
+    journal.MOVED_AT_ONCE = 1  # so that others' commits come amid each move
     path, number, steps = folder / "s.db", 1, 0
     state: State = {}
     known: list[State] = []  # since a life got as far as to empty the files

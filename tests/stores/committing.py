@@ -15,8 +15,8 @@ import anyio.lowlevel
 
 from wsserver.log.entry import Entry, compact, text_entry
 from wsserver.log.store import Meta, Write
-from wsserver.stores import sqlite_journal
-from wsserver.stores.sqlite import SqliteStore
+from wsserver.stores.sqlite import journal
+from wsserver.stores.sqlite.store import SqliteStore
 
 KEYS = ["a/1", "a/2", "a/3"]
 COMPACTED_EVERY = 7
@@ -56,8 +56,8 @@ def write(number: int, index: int) -> Write:
 
 
 async def main(path: Path) -> None:
-    sqlite_journal.FULL_BYTES = 2_000
-    sqlite_journal.MOVED_AT_ONCE = 2
+    journal.FULL_BYTES = 2_000
+    journal.MOVED_AT_ONCE = 2
     store = SqliteStore(path, durability="process", boot="boot-1")
     for n in count(1):
         writes = [write(n, index) for index in range(len(KEYS))]

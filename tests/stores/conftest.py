@@ -9,7 +9,7 @@ import pytest
 
 from wsserver.log.store import Store
 from wsserver.stores.memory import MemoryStore
-from wsserver.stores.sqlite import SqliteStore
+from wsserver.stores.sqlite.store import SqliteStore
 
 UVLOOP = ("asyncio", {"use_uvloop": True})
 

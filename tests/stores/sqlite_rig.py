@@ -11,8 +11,8 @@ import anyio.to_thread
 from tests.stores.samples import KEY, NOW, appending, tokens
 from wsserver.log.entry import Entry
 from wsserver.stores import Durability
-from wsserver.stores.sqlite import SqliteStore
-from wsserver.stores.text_files import read_text_files
+from wsserver.stores.sqlite.store import SqliteStore
+from wsserver.stores.sqlite.text_files import read_text_files
 
 
 async def open_file(

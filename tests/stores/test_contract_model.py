@@ -29,7 +29,7 @@ from tests.stores.sqlite_rig import crash
 from wsserver.log.entry import Entry, compact, text_entry
 from wsserver.log.store import Meta, Receipt, Store, Write
 from wsserver.stores.memory import MemoryStore
-from wsserver.stores.sqlite import SqliteStore
+from wsserver.stores.sqlite.store import SqliteStore
 
 T = TypeVar("T")
 

@@ -8,7 +8,7 @@ import pytest
 from wsserver.log.store import StoreError
 from wsserver.stores.memory import MemoryStore
 from wsserver.stores.open import default_path, open_store, parse_store
-from wsserver.stores.sqlite import SqliteStore
+from wsserver.stores.sqlite.store import SqliteStore
 
 DEFAULT = Path("/state/wsserver/wsserver.db")
 

@@ -27,7 +27,7 @@ from tests.stores.sqlite_rig import crash, open_file, opened, query
 from wsserver.log.entry import compact, text_entry
 from wsserver.log.store import StoreError, Write
 from wsserver.stores.rows import ROW_BYTES
-from wsserver.stores.sqlite import SqliteStore
+from wsserver.stores.sqlite.store import SqliteStore
 
 
 async def checkpoints(store: SqliteStore) -> None:

@@ -24,9 +24,9 @@ from tests.stores.samples import (
 from tests.stores.sqlite_rig import opened, query
 from wsserver.log.entry import Entry, compact
 from wsserver.log.store import StoreError, Write
-from wsserver.stores.sqlite import SqliteStore
-from wsserver.stores.sqlite_archive import Archive, Kept
-from wsserver.stores.sqlite_file import lock_owner
+from wsserver.stores.sqlite.archive import Archive, Kept
+from wsserver.stores.sqlite.file import lock_owner
+from wsserver.stores.sqlite.store import SqliteStore
 
 
 @pytest.fixture

@@ -13,9 +13,10 @@ from structlog.testing import capture_logs
 from tests.stores.samples import ALL, KEY, NOW, OTHER, appending, tokens
 from tests.stores.sqlite_rig import crash, open_file, opened, query
 from wsserver.log.store import StoreError
-from wsserver.stores import Durability, sqlite_file
-from wsserver.stores.sqlite import SqliteStore
-from wsserver.stores.sqlite_file import boot_id
+from wsserver.stores import Durability
+from wsserver.stores.sqlite import file as sqlite_file
+from wsserver.stores.sqlite.file import boot_id
+from wsserver.stores.sqlite.store import SqliteStore
 
 
 async def test_a_second_server_is_refused(path: Path) -> None:

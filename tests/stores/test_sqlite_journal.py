@@ -36,7 +36,7 @@ from tests.stores.sqlite_rig import (
 )
 from wsserver.log.entry import Entry, compact, text_entry
 from wsserver.log.store import StoreError, Write
-from wsserver.stores import sqlite_journal, text_files
+from wsserver.stores.sqlite import journal, text_files
 
 
 async def rows(path: Path) -> int:
@@ -103,8 +103,8 @@ async def test_more_than_text_moves_the_text_of_its_conversation(
 async def test_a_full_file_is_moved_while_text_goes_on(
     path: Path, monkeypatch: pytest.MonkeyPatch, at_once: int
 ) -> None:
-    monkeypatch.setattr(sqlite_journal, "FULL_BYTES", 1_500)
-    monkeypatch.setattr(sqlite_journal, "MOVED_AT_ONCE", at_once)
+    monkeypatch.setattr(journal, "FULL_BYTES", 1_500)
+    monkeypatch.setattr(journal, "MOVED_AT_ONCE", at_once)
     most = 0
     async with opened(path) as store:
         await begin(store, KEY, OTHER)
@@ -127,7 +127,7 @@ async def test_a_full_file_is_moved_while_text_goes_on(
 async def test_text_that_comes_while_it_is_moved_is_kept(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sqlite_journal, "FULL_BYTES", 400)
+    monkeypatch.setattr(journal, "FULL_BYTES", 400)
     written = Event()
 
     def hold(*_: Any) -> int:
@@ -183,7 +183,7 @@ async def test_a_file_that_is_retired_during_a_move_is_not_cleared_by_it(
 async def test_text_that_can_not_be_moved_waits_for_commits_in_the_end(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sqlite_journal, "FULL_BYTES", 400)
+    monkeypatch.setattr(journal, "FULL_BYTES", 400)
     monkeypatch.setattr(text_files, "FILE_BYTES", 2_000)
 
     def refuse(action: int, table: str | None, *_: Any) -> int:
@@ -255,8 +255,8 @@ async def test_a_write_that_does_not_follow_on_the_journal_changes_nothing(
 async def test_commits_come_while_a_full_file_is_moved(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sqlite_journal, "FULL_BYTES", 6_000)
-    monkeypatch.setattr(sqlite_journal, "MOVED_AT_ONCE", 1)
+    monkeypatch.setattr(journal, "FULL_BYTES", 6_000)
+    monkeypatch.setattr(journal, "MOVED_AT_ONCE", 1)
     keys = [f"anna/{n}" for n in range(30)]
     async with opened(path) as store:
         await begin(store, *keys)
@@ -278,8 +278,8 @@ async def test_deleted_text_is_nowhere(
     path: Path, monkeypatch: pytest.MonkeyPatch, moving: bool
 ) -> None:
     if moving:
-        monkeypatch.setattr(sqlite_journal, "FULL_BYTES", 1_500)
-        monkeypatch.setattr(sqlite_journal, "MOVED_AT_ONCE", 1)
+        monkeypatch.setattr(journal, "FULL_BYTES", 1_500)
+        monkeypatch.setattr(journal, "MOVED_AT_ONCE", 1)
     private = "a rather private sentence"
     async with opened(path) as store:
         await begin(store, KEY, OTHER)
@@ -307,7 +307,7 @@ async def test_whatever_of_the_write_ahead_log_is_lost_commits_stay_whole(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also one that was moving the journal, or compacting what it held."""
-    monkeypatch.setattr(sqlite_journal, "FULL_BYTES", 2_000)
+    monkeypatch.setattr(journal, "FULL_BYTES", 2_000)
     indexes = range(len(committing.KEYS))
     store = await open_file(path)
     for number in range(1, 61):

@@ -16,13 +16,13 @@ from tests.stores.samples import ALL, KEY, NOW, appending, meta, tokens
 from tests.stores.sqlite_rig import begin, moved, opened, stream
 from wsserver.log.entry import compact, text_entry
 from wsserver.log.store import Write
-from wsserver.stores import sqlite_journal, text_files
+from wsserver.stores.sqlite import journal, text_files
 
 
 async def test_text_is_stored_at_once_again_after_both_files_were_full(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sqlite_journal, "FULL_BYTES", 400)
+    monkeypatch.setattr(journal, "FULL_BYTES", 400)
     monkeypatch.setattr(text_files, "FILE_BYTES", 2_000)
     go = Event()
 
@@ -51,7 +51,7 @@ async def test_text_is_stored_at_once_again_after_both_files_were_full(
 async def test_a_disk_that_is_full_is_not_told_of_with_each_token(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sqlite_journal, "FULL_BYTES", 400)
+    monkeypatch.setattr(journal, "FULL_BYTES", 400)
     monkeypatch.setattr(text_files, "FILE_BYTES", 8_000)
 
     def refuse(action: int, table: str | None, *_: Any) -> int:
@@ -85,7 +85,7 @@ async def test_a_read_from_the_middle_of_an_entry_in_the_journal_has_it(
 async def test_no_read_mixes_what_was_deleted_with_what_came_after(
     path: Path, monkeypatch: pytest.MonkeyPatch, again: bool
 ) -> None:
-    done, go, real = Event(), Event(), sqlite_journal.transaction
+    done, go, real = Event(), Event(), journal.transaction
 
     @contextmanager
     def held(connection: sqlite3.Connection) -> Generator[None]:
@@ -101,7 +101,7 @@ async def test_no_read_mixes_what_was_deleted_with_what_came_after(
     async with opened(path) as store:
         await begin(store)
         stream(store, 2, 10)
-        monkeypatch.setattr(sqlite_journal, "transaction", held)
+        monkeypatch.setattr(journal, "transaction", held)
         drop = asyncio.ensure_future(store.commit(writes, NOW))
         await anyio.to_thread.run_sync(done.wait, 5)
         try:

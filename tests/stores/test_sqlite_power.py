@@ -31,8 +31,8 @@ from tests.stores.sqlite_rig import (
 )
 from wsserver.log.entry import compact
 from wsserver.log.store import StoreError, Write
-from wsserver.stores import sqlite_journal
-from wsserver.stores.sqlite import SqliteStore
+from wsserver.stores.sqlite import journal
+from wsserver.stores.sqlite.store import SqliteStore
 
 THIRD = "anna/c-3"
 
@@ -104,7 +104,7 @@ async def test_a_commit_of_more_than_text_is_one_transaction(
 async def test_files_that_are_full_are_moved(
     store: SqliteStore, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sqlite_journal, "FULL_BYTES", 1_000)
+    monkeypatch.setattr(journal, "FULL_BYTES", 1_000)
     await begin(store, KEY, OTHER)
     await stream(store, 2, 100)
     await moved(store)

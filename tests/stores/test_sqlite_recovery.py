@@ -25,9 +25,9 @@ from tests.stores.samples import (
 from tests.stores.sqlite_rig import begin, crash, open_file, opened, stream, texts
 from wsserver.log.entry import Entry
 from wsserver.log.store import StoreError, Write
-from wsserver.stores import text_files
-from wsserver.stores.sqlite_archive import Archive, Kept
-from wsserver.stores.text_records import Record, label, record
+from wsserver.stores.sqlite import text_files
+from wsserver.stores.sqlite.archive import Archive, Kept
+from wsserver.stores.sqlite.text_records import Record, label, record
 
 
 async def test_a_killed_server_leaves_its_text_to_the_next(path: Path) -> None:

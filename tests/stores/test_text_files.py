@@ -16,13 +16,13 @@ from structlog.testing import capture_logs
 
 from tests.stores.samples import tokens
 from wsserver.log.entry import Entry, text_entry
-from wsserver.stores import text_files
-from wsserver.stores.text_files import (
+from wsserver.stores.sqlite import text_files
+from wsserver.stores.sqlite.text_files import (
     TextFiles,
     read_text_files,
     remove_text_files,
 )
-from wsserver.stores.text_records import label, record
+from wsserver.stores.sqlite.text_records import label, record
 
 KEYS = [("a/1", "e1"), ("a/1", "e2"), ("日/🎌", "e1")]
 

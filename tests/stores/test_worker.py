@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import anyio
 import pytest
 
-from wsserver.stores.worker import Worker
+from wsserver.stores.sqlite.worker import Worker
 
 
 @pytest.fixture

@@ -11,8 +11,8 @@ import anyio.abc
 from anyio.streams.buffered import BufferedByteReceiveStream
 
 from wsserver.engine.server_tools import ToolContext
-from wsserver.tools.mcp import McpServer
-from wsserver.tools.mcp_settings import McpSettings
+from wsserver.tools.mcp.server import McpServer
+from wsserver.tools.mcp.settings import McpSettings
 
 HERE = Path(__file__).parent
 RAW = (sys.executable, str(HERE / "raw_mcp.py"))

@@ -10,8 +10,8 @@ from structlog.testing import capture_logs
 
 from tests.fakes.upstream import FakeUpstream, Reply, Request
 from tests.tools.mcp_rig import call, connected, supervised, until
-from wsserver.tools import mcp
-from wsserver.tools.mcp import McpServer, NoAnswerError
+from wsserver.tools.mcp import server as mcp_server
+from wsserver.tools.mcp.server import McpServer, NoAnswerError
 
 TOOL = {"name": "echo", "inputSchema": {"type": "object"}}
 NOTICE = {"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}
@@ -22,7 +22,7 @@ Written = Callable[[dict[str, Any]], bytes]
 
 @pytest.fixture(autouse=True)
 def hurry(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mcp, "_FIRST_DELAY_SECONDS", 0.05)
+    monkeypatch.setattr(mcp_server, "_FIRST_DELAY_SECONDS", 0.05)
 
 
 def alone(message: Any) -> bytes:
@@ -215,9 +215,9 @@ async def test_pages_without_end_end(monkeypatch: pytest.MonkeyPatch) -> None:
         def __missing__(self, cursor: Any) -> Any:
             return {"tools": [TOOL], "nextCursor": str(int(cursor or 0) + 1)}
 
-    from wsserver.tools import mcp_session
+    from wsserver.tools.mcp import session
 
-    monkeypatch.setattr(mcp_session, "MOST_PAGES", 3)
+    monkeypatch.setattr(session, "MOST_PAGES", 3)
     server = Server(orjson.dumps)
     server.pages = Endless()
     with capture_logs() as lines:

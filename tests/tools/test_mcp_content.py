@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from mcp import types
 
-from wsserver.tools.mcp_content import output_of, text_of
+from wsserver.tools.mcp.content import output_of, text_of
 
 TEXT = types.TextContent(type="text", text="It rains.")
 

@@ -9,8 +9,8 @@ import pytest
 from mcp.shared.message import SessionMessage
 from mcp.types import JSONRPCResponse
 
-from wsserver.tools.mcp_filter import ToolFilter
-from wsserver.tools.mcp_listing import LeftOut
+from wsserver.tools.mcp.filter import ToolFilter
+from wsserver.tools.mcp.listing import LeftOut
 
 OLD, NEW = "2025-06-18", "2026-07-28"
 GOOD = {"name": "good", "inputSchema": {"type": "object"}}

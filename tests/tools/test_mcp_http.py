@@ -11,15 +11,15 @@ import pytest
 from tests.fakes.upstream import FakeUpstream, Reply
 from tests.tools.mcp_rig import call, connected, context, http_server, supervised, until
 from wsserver.engine.server_tools import ToolError
-from wsserver.tools import mcp
-from wsserver.tools.mcp import NoAnswerError
-from wsserver.tools.mcp_http import http_client
-from wsserver.tools.mcp_stdio import MOST_MESSAGE_BYTES
+from wsserver.tools.mcp import server as mcp_server
+from wsserver.tools.mcp.http import http_client
+from wsserver.tools.mcp.server import NoAnswerError
+from wsserver.tools.mcp.stdio import MOST_MESSAGE_BYTES
 
 
 @pytest.fixture(autouse=True)
 def hurry(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mcp, "_FIRST_DELAY_SECONDS", 0.05)
+    monkeypatch.setattr(mcp_server, "_FIRST_DELAY_SECONDS", 0.05)
 
 
 @pytest.fixture

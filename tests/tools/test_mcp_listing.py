@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from wsserver.tools.mcp_listing import (
+from wsserver.tools.mcp.listing import (
     MOST_TOOL_BYTES,
     MOST_TOOLS,
     LeftOut,
@@ -13,7 +13,7 @@ from wsserver.tools.mcp_listing import (
     Offer,
     offer,
 )
-from wsserver.tools.mcp_settings import McpSettings
+from wsserver.tools.mcp.settings import McpSettings
 
 
 def listed(name: str, description: str = "", **parameters: Any) -> Listed:

@@ -6,7 +6,7 @@ import pytest
 from mcp.types import InitializeResult, ListToolsResult
 from mcp.types.methods import validate_server_result
 
-from wsserver.tools.mcp_mending import mend_handshake, mend_list, mend_output, mend_tool
+from wsserver.tools.mcp.mending import mend_handshake, mend_list, mend_output, mend_tool
 
 OLD, NEW = "2025-06-18", "2026-07-28"
 NEEDED: dict[str, dict[str, Any]] = {

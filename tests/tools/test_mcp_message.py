@@ -10,7 +10,7 @@ from mcp.types import (
 )
 from structlog.testing import capture_logs
 
-from wsserver.tools.mcp_message import MessageReader
+from wsserver.tools.mcp.message import MessageReader
 
 
 def read_message(line: bytes) -> JSONRPCMessage | None:

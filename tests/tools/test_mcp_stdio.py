@@ -11,13 +11,13 @@ from structlog.testing import capture_logs
 
 from tests.tools.mcp_rig import RAW, SDK, call, connected, context, supervised, until
 from wsserver.engine.server_tools import ToolError
-from wsserver.tools import mcp
-from wsserver.tools.mcp import McpServer, NoAnswerError
+from wsserver.tools.mcp import server as mcp_server
+from wsserver.tools.mcp.server import McpServer, NoAnswerError
 
 
 @pytest.fixture(autouse=True)
 def hurry(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mcp, "_FIRST_DELAY_SECONDS", 0.05)
+    monkeypatch.setattr(mcp_server, "_FIRST_DELAY_SECONDS", 0.05)
 
 
 def children() -> set[int]:
@@ -175,7 +175,7 @@ async def test_a_message_without_end_ends_the_connection_only() -> None:
 async def test_a_server_that_hangs_is_started_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(mcp, "CHECK_SECONDS", 0.3)
+    monkeypatch.setattr(mcp_server, "CHECK_SECONDS", 0.3)
     async with connected(command=RAW) as server:
         with anyio.move_on_after(0.2):
             await call(server, "deaf")
@@ -203,10 +203,10 @@ async def test_cancelling_is_quick_when_the_server_reads_nothing() -> None:
 async def test_a_server_that_never_starts(
     command: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(mcp, "CONNECT_SECONDS", 0.5)
+    monkeypatch.setattr(mcp_server, "CONNECT_SECONDS", 0.5)
     reasons: list[str] = []
     monkeypatch.setattr(
-        mcp.log, "warning", lambda _, **members: reasons.append(members["why"])
+        mcp_server.log, "warning", lambda _, **members: reasons.append(members["why"])
     )
     async with supervised(command=command) as server:
         await until(lambda: reasons)
@@ -270,7 +270,7 @@ async def test_an_answer_that_can_not_be_read_is_no_answer_at_once() -> None:
 
 
 def test_delays_grow_to_a_limit() -> None:
-    delays = [mcp.delay_seconds(failures) for failures in range(1, 15)]
+    delays = [mcp_server.delay_seconds(failures) for failures in range(1, 15)]
     assert delays == sorted(delays)
     assert delays[0] == 0.05
     assert delays[-1] == 30
@@ -312,7 +312,7 @@ async def test_tools_that_are_wrong_take_none_of_the_others_away(
         assert event == ("mcp_tool_left_out" if tool else "mcp_list_faulty")
         told.append((server, tool, why))
 
-    monkeypatch.setattr(mcp.log, "warning", warning)
+    monkeypatch.setattr(mcp_server.log, "warning", warning)
     async with connected(command=(*RAW, "--odd", "--log", str(messages))) as server:
         assert set(server.names()) == {"t_icons", "t_titled", "t_echo"}
         titled = server.find("t_titled")

@@ -11,10 +11,10 @@ import trio.testing
 
 from tests.tools.mcp_rig import context
 from wsserver.engine.server_tools import ToolError
-from wsserver.tools import mcp
-from wsserver.tools.mcp import McpServer, News, NoAnswerError
-from wsserver.tools.mcp_listing import MOST_TOOL_BYTES, MOST_TOOLS, Listed, Listing
-from wsserver.tools.mcp_settings import McpSettings
+from wsserver.tools.mcp import server as mcp_server
+from wsserver.tools.mcp.listing import MOST_TOOL_BYTES, MOST_TOOLS, Listed, Listing
+from wsserver.tools.mcp.server import McpServer, News, NoAnswerError
+from wsserver.tools.mcp.settings import McpSettings
 
 
 @pytest.fixture(params=["asyncio", "trio"])
@@ -151,7 +151,7 @@ async def test_a_server_that_is_never_ready_is_connected_anew(
     fake = FakeServer("a")
     fake.silent = True
     async with supervised(fake) as server:
-        await anyio.sleep(mcp.CONNECT_SECONDS - 1)
+        await anyio.sleep(mcp_server.CONNECT_SECONDS - 1)
         assert len(fake.opened) == 1
         await anyio.sleep(2)
         assert len(fake.opened) == 2
@@ -165,7 +165,7 @@ async def test_one_that_falls_silent_is_connected_anew(anyio_backend: Any) -> No
         assert fake.session is not None
         fake.silent = True
         fake.session.news()
-        await anyio.sleep(mcp.CHECK_SECONDS - 1)
+        await anyio.sleep(mcp_server.CHECK_SECONDS - 1)
         assert server.connected
         await anyio.sleep(1.1)
         assert not server.connected
@@ -273,7 +273,7 @@ async def test_what_is_left_out_is_reported_once_for_as_long_as_it_is(
     def warning(event: str, *, server: str, tool: str, why: str) -> None:
         told.append((event, f"{server}: {tool} {why}"))
 
-    monkeypatch.setattr(mcp.log, "warning", warning)
+    monkeypatch.setattr(mcp_server.log, "warning", warning)
     fake = FakeServer("a", "a")
     async with supervised(fake) as server:
         assert set(server.names()) == {"s_a"}
@@ -296,9 +296,13 @@ async def test_what_is_left_out_is_reported_once_for_as_long_as_it_is(
         fake.listed = [listed("a")] * 3
         await asked_again(4)
         assert told == [report] * 2
-        fake.listed = [listed("x" * 64 + str(n)) for n in range(mcp.MOST_REPORTED + 9)]
+        fake.listed = [
+            listed("x" * 64 + str(n)) for n in range(mcp_server.MOST_REPORTED + 9)
+        ]
         await asked_again(5)
         assert len(told) == 2 + 1
-        fake.listed = [listed(f"{n}" + "x" * 64) for n in range(mcp.MOST_REPORTED + 9)]
+        fake.listed = [
+            listed(f"{n}" + "x" * 64) for n in range(mcp_server.MOST_REPORTED + 9)
+        ]
         await asked_again(6)
-        assert len(told) == 2 + 1 + mcp.MOST_REPORTED
+        assert len(told) == 2 + 1 + mcp_server.MOST_REPORTED

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from structlog.testing import capture_logs
 from websockets.asyncio.client import connect
 
-from tests.server.renewed import Pair, trusting
+from tests.lifecycle.renewed import Pair, trusting
 from wsserver.transports import listener
 from wsserver.transports.certificate import Certificate, read_certificate
 from wsserver.transports.turned_away import TurnedAway

@@ -30,7 +30,7 @@ from tests.turns.talk import (
 from wsserver.engine.model import Reasoning, Text
 from wsserver.engine.usage import BYTES_PER_TOKEN
 from wsserver.log.store import Store, StoreError
-from wsserver.stores.sqlite import SqliteStore
+from wsserver.stores.sqlite.store import SqliteStore
 from wsserver.turns.errors import CommandError
 from wsserver.turns.services import ConversationLimits
 

@@ -1,6 +1,6 @@
 """No credentials: everyone who can connect is the same local principal.
 
-Only for servers that other machines can't reach; `wsserver.settings` sees to that.
+Only for servers that other machines can't reach; `wsserver.settings.checks` sees to that.
 """
 
 from wsserver.auth.principal import Principal, Verb

@@ -2,7 +2,7 @@
 
 Pure. For names of headers and variables, and for URLs; a key that is configured as one
 needs no telling. What else may look like a credential in a log line is for
-`wsserver.logging`.
+`wsserver.telemetry.logging`.
 """
 
 import re

@@ -4,8 +4,8 @@ from typing import Annotated
 
 import typer
 
-from wsserver.flags import Load, with_flags
 from wsserver.operations.shell import EXIT_BAD_SETTINGS, EXIT_FAILED, AsJson
+from wsserver.settings.flags import Load, with_flags
 
 
 def doctor(
@@ -42,9 +42,9 @@ def doctor(
     A line for each check: ok, warn or fail, and what to do. Exits with 1 if any
     check failed, else with 0.
     """
+    from wsserver.operations.checks.findings import Report
+    from wsserver.operations.checks.public_url import PublicUrl
     from wsserver.operations.doctor import Wanted, examine
-    from wsserver.operations.findings import Report
-    from wsserver.operations.public_url import PublicUrl
 
     if idle and url is None:
         raise typer.BadParameter("--idle needs --url")
@@ -75,8 +75,8 @@ def _check(load: Load, as_json: AsJson = False) -> int:
     server that runs has in use is not looked at, nor is whether the address can be
     bound.
     """
-    from wsserver.operations.config import check
-    from wsserver.operations.findings import Report
+    from wsserver.operations.checks.config import check
+    from wsserver.operations.checks.findings import Report
 
     report = Report(as_json=as_json)
     for finding in check(load):

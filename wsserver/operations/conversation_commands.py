@@ -8,9 +8,9 @@ from typing import Annotated, Any
 
 import typer
 
-from wsserver.flags import Load, with_flags
 from wsserver.log.store import StoreError
 from wsserver.operations.shell import EXIT_FAILED, AsJson, one_line
+from wsserver.settings.flags import Load, with_flags
 
 _STORE = frozenset({"store"})
 

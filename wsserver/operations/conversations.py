@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 import orjson
 
+from wsserver.assembly.store_file import store_file
 from wsserver.log.store import StoreError
 from wsserver.settings import Settings
-from wsserver.store_file import store_file
 
 if TYPE_CHECKING:
-    from wsserver.stores.sqlite_archive import Archive, Kept
+    from wsserver.stores.sqlite.archive import Archive, Kept
 
 
 def store_path(settings: Settings) -> Path:
@@ -45,7 +45,7 @@ def opened_archive(settings: Settings) -> Generator["Archive"]:
         StoreError: There is no such store.
     """
     path = store_path(settings)
-    from wsserver.stores.sqlite_archive import Archive
+    from wsserver.stores.sqlite.archive import Archive
 
     archive = Archive(path)
     try:
@@ -75,7 +75,7 @@ def check_not_served(settings: Settings, instead: str = "") -> None:
     Raises:
         StoreError: One has; the message says what to do.
     """
-    from wsserver.stores.sqlite_file import lock_owner
+    from wsserver.stores.sqlite.file import lock_owner
 
     path = store_path(settings)
     owner = lock_owner(path)
@@ -96,7 +96,7 @@ def delete(settings: Settings, keys: Sequence[str]) -> None:
     Raises:
         StoreError: A server has the store open, or it can't be written.
     """
-    from wsserver.stores.sql import statement
+    from wsserver.stores.sqlite.sql import statement
 
     with _opened_alone(settings) as connection:
         connection.execute(statement("delete"), {"keys": orjson.dumps(keys).decode()})
@@ -117,7 +117,7 @@ def renew_epochs(settings: Settings) -> int:
         StoreError: There is no such store, a server has it open, or it can't be
             written.
     """
-    from wsserver.stores.sql import statement
+    from wsserver.stores.sqlite.sql import statement
 
     with _opened_alone(settings) as connection:
         return connection.execute(statement("renew_epochs")).rowcount
@@ -133,8 +133,8 @@ def _opened_alone(settings: Settings) -> Generator[sqlite3.Connection]:
     with opened_archive(settings):
         pass  # there is one, and it is ours
     check_not_served(settings)
-    from wsserver.stores.sqlite_file import SqliteFile, explained
-    from wsserver.stores.sqlite_recovery import recover
+    from wsserver.stores.sqlite.file import SqliteFile, explained
+    from wsserver.stores.sqlite.recovery import recover
 
     file = SqliteFile(store_path(settings))
     try:

@@ -5,15 +5,14 @@ from functools import partial
 import anyio
 from msgspec import Struct
 
-from wsserver.flags import Load
-from wsserver.operations import machine
-from wsserver.operations.config import check_loaded, failures
-from wsserver.operations.findings import Tell
-from wsserver.operations.public_url import PublicUrl, visit
-from wsserver.operations.store_check import store
-from wsserver.operations.upstream_check import upstreams
-from wsserver.settings import Settings
-from wsserver.settings_error import SettingsError
+from wsserver.operations.checks import machine
+from wsserver.operations.checks.config import check_loaded, failures
+from wsserver.operations.checks.findings import Tell
+from wsserver.operations.checks.public_url import PublicUrl, visit
+from wsserver.operations.checks.store import store
+from wsserver.operations.checks.upstream import upstreams
+from wsserver.settings import Settings, SettingsError
+from wsserver.settings.flags import Load
 
 
 class Wanted(Struct, frozen=True, kw_only=True):

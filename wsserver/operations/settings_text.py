@@ -11,7 +11,7 @@ from msgspec import Struct, structs
 
 from wsserver.engine.secrets import is_telling, url_secrets, without_userinfo
 from wsserver.settings import SECRETS, TABLES
-from wsserver.sources import CONFIG_VARIABLE, DEFAULT, FIELDS, PREFIX, Loaded
+from wsserver.settings.sources import CONFIG_VARIABLE, DEFAULT, FIELDS, PREFIX, Loaded
 
 _FOREIGN = {"openai_base_url": "OPENAI_BASE_URL"}
 

@@ -15,7 +15,7 @@ from protocol.view import CallView, TurnView
 from wsserver.operations.printable import printable
 
 if TYPE_CHECKING:
-    from wsserver.stores.sqlite_archive import Kept
+    from wsserver.stores.sqlite.archive import Kept
 
 _HEADS = ("CONVERSATION", "EVENTS", "BYTES", "WRITTEN", "")
 _ENCODE = msgspec.json.Encoder().encode

@@ -56,8 +56,8 @@ async def open_store(path: Path | None, *, durability: Durability) -> Store:
     """
     if path is None:
         return MemoryStore()
-    from wsserver.stores.sqlite import SqliteStore
-    from wsserver.stores.sqlite_file import boot_id
+    from wsserver.stores.sqlite.file import boot_id
+    from wsserver.stores.sqlite.store import SqliteStore
 
     def opening() -> SqliteStore:
         return SqliteStore(path, durability=durability, boot=boot_id())

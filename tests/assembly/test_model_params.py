@@ -1,0 +1,172 @@
+"""What clients may set of a model's requests, by the settings."""
+
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+from typing import Any
+
+import pytest
+
+from protocol.content import Config
+from tests.fakes.replies import json_reply, streamed, text_events
+from tests.fakes.rig import NoMetrics
+from tests.fakes.upstream import FakeUpstream
+from wsserver.assembly.upstreams import Upstreams
+from wsserver.engine.param_bounds import ParamBounds
+from wsserver.engine.prompt import PromptFold
+from wsserver.settings import Model, Settings, SettingsError
+from wsserver.turns.models import ModelTable
+from wsserver.turns.request import model_request
+
+URL = "http://a.invalid/v1"
+
+
+@pytest.fixture
+async def table() -> AsyncIterator[Any]:
+    async with AsyncExitStack() as stack:
+
+        async def make(**settings: Any) -> ModelTable:
+            upstreams = Upstreams(Settings(**settings), {}, stack)
+            return upstreams.chained(
+                await upstreams.table(), metrics=NoMetrics(), jitter=lambda: 0.5
+            )
+
+        yield make
+
+
+def bounds(table: ModelTable, name: str) -> ParamBounds:
+    target = table.resolve(name)
+    assert target is not None
+    return target.bounds
+
+
+async def test_nothing_is_bounded_unless_it_is_said(table: Any) -> None:
+    models = await table(openai_base_url=URL, models={"a": Model(base_url=URL)})
+    for name in ("a", "gpt", "demo/echo"):
+        assert bounds(models, name) == ParamBounds()
+
+
+async def test_what_a_model_does_not_say_the_server_says(table: Any) -> None:
+    models = await table(
+        openai_base_url=URL,
+        params_allowed=("top_p",),
+        params_max={"max_tokens": 5},
+        models={
+            "silent": Model(base_url=URL, fallback=("open",)),
+            "own": Model(
+                base_url=URL, params_allowed=("n",), params_max={"max_new_tokens": 7}
+            ),
+            "open": Model(base_url=URL, params_allowed=("n", "*"), params_max={}),
+            "shut": Model(base_url=URL, params_allowed=()),
+        },
+    )
+    general = ParamBounds(allowed=frozenset({"top_p"}), most={"max_tokens": 5})
+    for name in ("silent", "gpt", "demo/echo", "demo/long:tokens=3"):
+        assert bounds(models, name) == general
+    own = ParamBounds(allowed=frozenset({"n"}), most={"max_new_tokens": 7})
+    assert bounds(models, "own") == own
+    assert bounds(models, "open") == ParamBounds()
+    shut = ParamBounds(allowed=frozenset(), most={"max_tokens": 5})
+    assert bounds(models, "shut") == shut
+
+
+@pytest.mark.parametrize(
+    ("general", "own", "expected"),
+    [
+        (
+            {"params_allowed": ("model",)},
+            {},
+            r"^params_allowed\.model: the server says",
+        ),
+        (
+            {},
+            {"params_allowed": ("stream",)},
+            r"^models\.a\.params_allowed\.stream: the",
+        ),
+        (
+            {"params_max": {"messages": 1}},
+            {},
+            r"^params_max\.messages: the server says",
+        ),
+        (
+            {"params_max": {"Model": 1}},
+            {},
+            r"^params_max\.Model: the server says",
+        ),
+        (
+            {"params_max": {"max_tokens": 0.5}},
+            {},
+            r"^params_max\.max_tokens: 0\.5 is no number of tokens; write a whole one$",
+        ),
+        (
+            {},
+            {"params_max": {"max_tokens": 1, "max_completion_tokens": 1}},
+            (
+                r"^models\.a\.params_max: max_tokens and max_completion_tokens are names of"
+                " one thing; leave the one that the upstream takes"
+            ),
+        ),
+        (
+            {"params_max": {"max_tokens": 10}},
+            {"params": {"max_completion_tokens": 11}},
+            (
+                r"^models\.a\.params\.max_completion_tokens: params_max lets no request have"
+                r" that \(.* from 0 to 10; .*\); lower it, or set models\.a\.params_max$"
+            ),
+        ),
+    ],
+)
+async def test_what_can_not_be_meant_is_refused(
+    table: Any, general: dict[str, Any], own: dict[str, Any], expected: str
+) -> None:
+    with pytest.raises(SettingsError, match=expected):
+        await table(models={"a": Model(base_url=URL, **own)}, **general)
+
+
+async def test_a_number_of_tokens_is_sent_without_a_point(table: Any) -> None:
+    models = await table(openai_base_url=URL, params_max={"max_tokens": 1e3, "x": 0.5})
+    members = bounds(models, "gpt").members({}, {})
+    assert str(members) == "{'max_tokens': 1000}"
+
+
+async def test_what_only_clients_may_not_set_the_operator_may(table: Any) -> None:
+    model = Model(base_url=URL, params={"service_tier": "flex"}, params_allowed=())
+    target = (await table(models={"a": model})).resolve("a")
+    assert target.members({"service_tier": "priority"}) == {"service_tier": "flex"}
+
+
+async def test_each_model_of_a_chain_is_asked_within_its_own_bounds() -> None:
+    async with (
+        FakeUpstream() as first,
+        FakeUpstream() as second,
+        AsyncExitStack() as stack,
+    ):
+        models = {
+            "a": Model(
+                base_url=first.base_url,
+                params_max={"max_completion_tokens": 50},
+                fallback=("b",),
+            ),
+            "b": Model(
+                base_url=second.base_url,
+                params={"max_tokens": 7},
+                params_allowed=("n", "max_completion_tokens"),
+                params_max={"max_tokens": 20, "n": 1},
+            ),
+        }
+        upstreams = Upstreams(Settings(models=models), {}, stack)
+        table = upstreams.chained(
+            await upstreams.table(), metrics=NoMetrics(), jitter=lambda: 0.5
+        )
+        target = table.resolve("a")
+        assert target is not None
+        first.script(json_reply({"error": {"message": "no"}}, 400))
+        second.script(streamed(text_events("a")))
+        config = Config(params={"n": 2, "store": True})
+        request = model_request(config, target, PromptFold(), "r")
+        async with target.provider.stream(request) as stream:
+            await stream.pump(lambda _: None)
+        one, two = first.requests[0].json, second.requests[0].json
+    said = {"n": 2, "store": True, "max_completion_tokens": 50}
+    assert said.items() <= one.items()
+    assert {"n": 1, "max_tokens": 7}.items() <= two.items()
+    assert not two.keys() & {"store", "max_completion_tokens"}

@@ -1,0 +1,5 @@
+"""The process as it was after each test."""
+
+from tests.server.conftest import logging_is_left_as_it_was
+
+__all__ = ["logging_is_left_as_it_was"]

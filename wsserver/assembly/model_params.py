@@ -1,0 +1,112 @@
+"""From the settings of a model to its request members: what is sent, what clients may set."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import orjson
+
+from wsserver.engine.param_bounds import (
+    ANSWER_TOKENS,
+    BeyondBoundsError,
+    Number,
+    ParamBounds,
+)
+from wsserver.providers.chat_request import is_own
+from wsserver.settings import Model, Settings, SettingsError
+
+ANY_MEMBER = "*"
+"""In a list, what stands for any member."""
+
+
+def model_params(name: str, model: Model) -> dict[str, Any]:
+    """Returns the members that each request to a model has.
+
+    Raises:
+        SettingsError: One of them can't be sent.
+    """
+    where = f"models.{name}.params"
+    _check_names(where, model.params)
+    for member, value in model.params.items():
+        if not _is_json(value):
+            raise SettingsError(
+                f"{where}.{member}: JSON has no dates and no infinity; write another"
+                " value"
+            )
+    return model.params
+
+
+def general_bounds(settings: Settings) -> ParamBounds:
+    """Returns what clients may set of models that do not say so themselves.
+
+    Raises:
+        SettingsError: Nothing can be meant by it.
+    """
+    return _bounds("", settings.params_allowed, settings.params_max)
+
+
+def model_bounds(name: str, model: Model, general: ParamBounds) -> ParamBounds:
+    """Returns what clients may set of a model.
+
+    Args:
+        name: What clients call it.
+        model: Its settings.
+        general: What holds where it says nothing.
+
+    Raises:
+        SettingsError: Nothing can be meant by it, or its own `params` are beyond it.
+    """
+    where = f"models.{name}."
+    own = _bounds(where, model.params_allowed or (), model.params_max or {})
+    bounds = ParamBounds(
+        allowed=general.allowed if model.params_allowed is None else own.allowed,
+        most=general.most if model.params_max is None else own.most,
+    )
+    try:
+        ParamBounds(most=bounds.most).check(model.params)
+    except BeyondBoundsError as error:
+        raise SettingsError(
+            f"{where}params.{error.member}: params_max lets no request have that"
+            f" ({error}); lower it, or set {where}params_max"
+        ) from None
+    return bounds
+
+
+def _bounds(
+    where: str, allowed: tuple[str, ...], most: Mapping[str, Number]
+) -> ParamBounds:
+    _check_names(f"{where}params_allowed", allowed)
+    _check_names(f"{where}params_max", most)
+    same = [name for name in most if name.casefold() in ANSWER_TOKENS]
+    if len(same) > 1:
+        raise SettingsError(
+            f"{where}params_max: {' and '.join(same)} are names of one thing; leave"
+            " the one that the upstream takes, which bounds all of them"
+        )
+    some = None if ANY_MEMBER in allowed else frozenset(allowed)
+    whole = {name: _whole(f"{where}params_max.{name}", most[name]) for name in same}
+    return ParamBounds(allowed=some, most={**most, **whole})
+
+
+def _whole(where: str, most: Number) -> int:
+    # Sent as it is, and many upstreams refuse 1000.0 tokens.
+    if most != int(most):
+        raise SettingsError(
+            f"{where}: {most} is no number of tokens; write a whole one"
+        )
+    return int(most)
+
+
+def _check_names(where: str, members: Iterable[str]) -> None:
+    for member in members:
+        if is_own(member):
+            raise SettingsError(
+                f"{where}.{member}: the server says this itself; leave it out"
+            )
+
+
+def _is_json(value: object) -> bool:
+    try:
+        encoded = orjson.dumps(value, option=orjson.OPT_PASSTHROUGH_DATETIME)
+    except orjson.JSONEncodeError:
+        return False
+    return bool(orjson.loads(encoded) == value)

@@ -1,0 +1,1 @@
+"""What keeps a server running, and what ends it; `wsserver.process` is the life itself."""

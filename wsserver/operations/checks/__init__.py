@@ -1,0 +1,1 @@
+"""What `config check` and `doctor` look at: settings, store, upstream, machine, URL."""

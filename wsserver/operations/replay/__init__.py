@@ -1,0 +1,1 @@
+"""Recordings: printed as lanes, and played to a server to compare what comes out."""
