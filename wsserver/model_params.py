@@ -4,13 +4,9 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 import orjson
+from msgspec import structs
 
-from wsserver.engine.param_bounds import (
-    ANSWER_TOKENS,
-    BeyondBoundsError,
-    Number,
-    ParamBounds,
-)
+from wsserver.engine.param_bounds import ANSWER_TOKENS, Number, ParamBounds
 from wsserver.providers.chat_request import is_own
 from wsserver.settings import Settings
 from wsserver.settings_error import SettingsError
@@ -63,13 +59,12 @@ def model_bounds(name: str, model: Model, general: ParamBounds) -> ParamBounds:
         allowed=general.allowed if model.params_allowed is None else own.allowed,
         most=general.most if model.params_max is None else own.most,
     )
-    try:
-        ParamBounds(most=bounds.most).check(model.params)
-    except BeyondBoundsError as error:
+    which = "params_max" if model.params_max is None else f"{where}params_max"
+    for member, most in bounds.beyond(model.params):
         raise SettingsError(
-            f"{where}params.{error.member}: params_max lets no request have that"
-            f" ({error}); lower it, or set {where}params_max"
-        ) from None
+            f"{where}params.{member}: {which} takes a number from 0 to {most} only;"
+            " correct the one or the other"
+        )
     return bounds
 
 
@@ -78,15 +73,17 @@ def _bounds(
 ) -> ParamBounds:
     _check_names(f"{where}params_allowed", allowed)
     _check_names(f"{where}params_max", most)
-    same = [name for name in most if name.casefold() in ANSWER_TOKENS]
-    if len(same) > 1:
-        raise SettingsError(
-            f"{where}params_max: {' and '.join(same)} are names of one thing; leave"
-            " the one that the upstream takes, which bounds all of them"
-        )
     some = None if ANY_MEMBER in allowed else frozenset(allowed)
-    whole = {name: _whole(f"{where}params_max.{name}", most[name]) for name in same}
-    return ParamBounds(allowed=some, most={**most, **whole})
+    try:
+        bounds = ParamBounds(allowed=some, most=most)
+    except ValueError as error:
+        raise SettingsError(f"{where}params_max.{error}") from None
+    whole = {
+        name: _whole(f"{where}params_max.{name}", most[name])
+        for name in ANSWER_TOKENS
+        if name in most
+    }
+    return structs.replace(bounds, most={**most, **whole})
 
 
 def _whole(where: str, most: Number) -> int:

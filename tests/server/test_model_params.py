@@ -103,17 +103,52 @@ async def test_what_a_model_does_not_say_the_server_says(table: Any) -> None:
             {},
             {"params_max": {"max_tokens": 1, "max_completion_tokens": 1}},
             (
-                r"^models\.a\.params_max: max_tokens and max_completion_tokens are names of"
-                " one thing; leave the one that the upstream takes"
+                r"^models\.a\.params_max\.max_completion_tokens: max_tokens is there too,"
+                " a name of the same thing; leave the one that the upstream takes, which"
+                " bounds both$"
             ),
         ),
         (
-            {"params_max": {"max_tokens": 10}},
-            {"params": {"max_completion_tokens": 11}},
+            {"params_max": {"n": 1, "N": 2}},
+            {},
+            r"^params_max\.N: n is there too, a name of the same thing; leave the one",
+        ),
+        (
+            {"params_max": {"\u017feed": 1, "seed": 2}},
+            {},
+            r"^params_max\.seed: \u017feed is there too",
+        ),
+        (
+            {},
+            {"params_max": {"Max_Tokens": 1}},
             (
-                r"^models\.a\.params\.max_completion_tokens: params_max lets no request have"
-                r" that \(.* from 0 to 10; .*\); lower it, or set models\.a\.params_max$"
+                r"^models\.a\.params_max\.Max_Tokens: upstreams take it in lower case;"
+                " write max_tokens$"
             ),
+        ),
+        *(
+            (
+                {"params_max": {name: value}},
+                {},
+                rf"^params_max\.{name}: {value} is no bound; write a number from 0 to {2**53}$",
+            )
+            for value in (float("inf"), float("nan"), -1, True)
+            for name in ("max_tokens", "n")
+        ),
+        *(
+            (
+                general,
+                {"params": {"max_completion_tokens": 11}, **own},
+                (
+                    r"^models\.a\.params\.max_completion_tokens: "
+                    rf"{which} takes a number from 0 to 10 only; correct the one or the"
+                    " other$"
+                ),
+            )
+            for general, own, which in (
+                ({"params_max": {"max_tokens": 10}}, {}, "params_max"),
+                ({}, {"params_max": {"max_tokens": 10}}, r"models\.a\.params_max"),
+            )
         ),
     ],
 )
