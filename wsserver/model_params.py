@@ -12,6 +12,8 @@ from wsserver.settings import Settings
 from wsserver.settings_error import SettingsError
 from wsserver.settings_tables import Model
 
+_GENERAL = "params_max"
+
 ANY_MEMBER = "*"
 """In a list, what stands for any member."""
 
@@ -59,13 +61,38 @@ def model_bounds(name: str, model: Model, general: ParamBounds) -> ParamBounds:
         allowed=general.allowed if model.params_allowed is None else own.allowed,
         most=general.most if model.params_max is None else own.most,
     )
-    which = "params_max" if model.params_max is None else f"{where}params_max"
-    for member, most in bounds.beyond(model.params):
+    which = _GENERAL if model.params_max is None else f"{where}params_max"
+    _check_own(where, model.params, bounds, which)
+    return bounds
+
+
+def program_bounds(
+    name: str, params: Mapping[str, Any], own: ParamBounds | None, general: ParamBounds
+) -> ParamBounds:
+    """Returns what clients may set of a model that a program brings.
+
+    Args:
+        name: What clients call it.
+        params: The members that each of its requests has.
+        own: What the program says; None for nothing.
+        general: What holds where it says nothing.
+
+    Raises:
+        SettingsError: The members are beyond it.
+    """
+    bounds, which = (general, _GENERAL) if own is None else (own, "its bound")
+    _check_own(f"models.{name}.", params, bounds, which)
+    return bounds
+
+
+def _check_own(
+    where: str, params: Mapping[str, Any], bounds: ParamBounds, which: str
+) -> None:
+    for member, most in bounds.beyond(params):
         raise SettingsError(
             f"{where}params.{member}: {which} takes a number from 0 to {most} only;"
             " correct the one or the other"
         )
-    return bounds
 
 
 def _bounds(
