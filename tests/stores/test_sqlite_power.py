@@ -34,6 +34,8 @@ from wsserver.log.store import StoreError, Write
 from wsserver.stores import sqlite_journal
 from wsserver.stores.sqlite import SqliteStore
 
+pytestmark = pytest.mark.usefixtures("each_space")
+
 THIRD = "anna/c-3"
 
 
