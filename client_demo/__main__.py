@@ -1,11 +1,17 @@
 """`python -m client_demo`: what Ctrl-C does while all else is imported."""
 
 import os
-import signal
-from types import FrameType
+import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import signal
+else:
+    # The public one takes milliseconds, in which no handler would be there.
+    import _signal as signal
 
 
-def _end(number: int, frame: FrameType | None) -> None:
+def _end(number: int, frame: object) -> None:
     del frame
     os._exit(128 + number)
 
@@ -17,8 +23,11 @@ def main() -> None:
         signal.signal(signal.SIGINT, _end)
     from client_demo.cli import main as run
 
-    signal.signal(signal.SIGINT, before)
-    run()
+    try:
+        signal.signal(signal.SIGINT, before)
+        run()
+    except KeyboardInterrupt:
+        sys.exit(128 + signal.SIGINT)
 
 
 if __name__ == "__main__":

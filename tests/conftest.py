@@ -2,6 +2,7 @@
 
 import gc
 import os
+import signal
 from collections.abc import Generator, Iterator
 
 import pytest
@@ -11,6 +12,9 @@ from hypothesis import settings
 
 settings.register_profile("patient", settings(), deadline=None)  # machines are busy
 settings.load_profile("patient")
+
+# What a script starts in the background has Ctrl-C ignored, and so has all it starts.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")

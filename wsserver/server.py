@@ -244,7 +244,8 @@ class Parts(Struct, frozen=True, kw_only=True):
         store: Used in place of the one that the settings name, and closed in the
             end; None for that one.
         models: Further models by the names that clients use; they go before those
-            of the settings.
+            of the settings. What clients may set of them the settings say, unless
+            they do.
     """
 
     store: Store | None = None

@@ -1,6 +1,6 @@
 """What clients may set of a model's requests, by the settings."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack
 from typing import Any
 
@@ -9,13 +9,15 @@ import pytest
 from protocol.content import Config
 from tests.fakes.replies import json_reply, streamed, text_events
 from tests.fakes.rig import NoMetrics
+from tests.fakes.scripted import ScriptedProvider, says
 from tests.fakes.upstream import FakeUpstream
 from wsserver.assembly.upstreams import Upstreams
-from wsserver.engine.param_bounds import ParamBounds
+from wsserver.engine.param_bounds import UNBOUNDED, ParamBounds
 from wsserver.engine.prompt import PromptFold
 from wsserver.settings import Model, Settings, SettingsError
 from wsserver.turns.models import ModelTable
 from wsserver.turns.request import model_request
+from wsserver.turns.services import Target
 
 URL = "http://a.invalid/v1"
 
@@ -24,10 +26,14 @@ URL = "http://a.invalid/v1"
 async def table() -> AsyncIterator[Any]:
     async with AsyncExitStack() as stack:
 
-        async def make(**settings: Any) -> ModelTable:
+        async def make(
+            own: Mapping[str, Target] | None = None, **settings: Any
+        ) -> ModelTable:
             upstreams = Upstreams(Settings(**settings), {}, stack)
             return upstreams.chained(
-                await upstreams.table(), metrics=NoMetrics(), jitter=lambda: 0.5
+                await upstreams.table(own or {}),
+                metrics=NoMetrics(),
+                jitter=lambda: 0.5,
             )
 
         yield make
@@ -36,6 +42,7 @@ async def table() -> AsyncIterator[Any]:
 def bounds(table: ModelTable, name: str) -> ParamBounds:
     target = table.resolve(name)
     assert target is not None
+    assert target.bounds is not None
     return target.bounds
 
 
@@ -70,7 +77,7 @@ async def test_what_a_model_does_not_say_the_server_says(table: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("general", "own", "expected"),
+    ("general", "its", "expected"),
     [
         (
             {"params_allowed": ("model",)},
@@ -101,31 +108,97 @@ async def test_what_a_model_does_not_say_the_server_says(table: Any) -> None:
             {},
             {"params_max": {"max_tokens": 1, "max_completion_tokens": 1}},
             (
-                r"^models\.a\.params_max: max_tokens and max_completion_tokens are names of"
-                " one thing; leave the one that the upstream takes"
+                r"^models\.a\.params_max\.max_completion_tokens: max_tokens is there too,"
+                " a name of the same thing; leave the one that the upstream takes, which"
+                " bounds both$"
             ),
         ),
         (
-            {"params_max": {"max_tokens": 10}},
-            {"params": {"max_completion_tokens": 11}},
+            {"params_max": {"n": 1, "N": 2}},
+            {},
+            r"^params_max\.N: n is there too, a name of the same thing; leave the one",
+        ),
+        (
+            {"params_max": {"\u017feed": 1, "seed": 2}},
+            {},
+            r"^params_max\.seed: \u017feed is there too",
+        ),
+        (
+            {},
+            {"params_max": {"Max_Tokens": 1}},
             (
-                r"^models\.a\.params\.max_completion_tokens: params_max lets no request have"
-                r" that \(.* from 0 to 10; .*\); lower it, or set models\.a\.params_max$"
+                r"^models\.a\.params_max\.Max_Tokens: upstreams take it in lower case;"
+                " write max_tokens$"
             ),
+        ),
+        *(
+            (
+                {"params_max": {name: value}},
+                {},
+                rf"^params_max\.{name}: {value} is no bound; write a number from 0 to {2**53}$",
+            )
+            for value in (float("inf"), float("nan"), -1, True)
+            for name in ("max_tokens", "n")
+        ),
+        *(
+            (
+                general,
+                {"params": {"max_completion_tokens": 11}, **own},
+                (
+                    r"^models\.a\.params\.max_completion_tokens: "
+                    rf"{which} takes a number from 0 to 10 only; correct the one or the"
+                    " other$"
+                ),
+            )
+            for general, own, which in (
+                ({"params_max": {"max_tokens": 10}}, {}, "params_max"),
+                ({}, {"params_max": {"max_tokens": 10}}, r"models\.a\.params_max"),
+            )
         ),
     ],
 )
 async def test_what_can_not_be_meant_is_refused(
-    table: Any, general: dict[str, Any], own: dict[str, Any], expected: str
+    table: Any, general: dict[str, Any], its: dict[str, Any], expected: str
 ) -> None:
     with pytest.raises(SettingsError, match=expected):
-        await table(models={"a": Model(base_url=URL, **own)}, **general)
+        await table(models={"a": Model(base_url=URL, **its)}, **general)
 
 
 async def test_a_number_of_tokens_is_sent_without_a_point(table: Any) -> None:
     models = await table(openai_base_url=URL, params_max={"max_tokens": 1e3, "x": 0.5})
     members = bounds(models, "gpt").members({}, {})
     assert str(members) == "{'max_tokens': 1000}"
+
+
+def own(**members: Any) -> Target:
+    """Returns a model as a program brings it."""
+    return Target(provider=ScriptedProvider(says("a")), model="own", **members)
+
+
+async def test_a_model_that_a_program_brings_has_what_the_server_says(
+    table: Any,
+) -> None:
+    tight = ParamBounds(most={"n": 1})
+    models = await table(
+        {"silent": own(), "open": own(bounds=UNBOUNDED), "tight": own(bounds=tight)},
+        params_allowed=("top_p",),
+        params_max={"max_tokens": 5},
+        models={"chain": Model(base_url=URL, fallback=("silent",))},
+    )
+    general = ParamBounds(allowed=frozenset({"top_p"}), most={"max_tokens": 5})
+    assert bounds(models, "silent") == general
+    assert bounds(models, "open") == UNBOUNDED
+    assert bounds(models, "tight") == tight
+    silent = models.resolve("silent")
+    assert silent.members({"max_tokens": 9, "n": 2}) == {"max_tokens": 5}
+
+
+async def test_nor_may_its_own_params_be_beyond(table: Any) -> None:
+    with pytest.raises(SettingsError, match=r"^models\.a\.params\.n: params_max takes"):
+        await table({"a": own(params={"n": 2})}, params_max={"n": 1})
+    tight = ParamBounds(most={"n": 1})
+    with pytest.raises(SettingsError, match=r"^models\.a\.params\.n: its bound takes"):
+        await table({"a": own(params={"n": 2}, bounds=tight)})
 
 
 async def test_what_only_clients_may_not_set_the_operator_may(table: Any) -> None:

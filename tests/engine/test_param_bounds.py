@@ -89,6 +89,25 @@ def test_what_is_beyond_is_refused(
 
 
 @pytest.mark.parametrize(
+    "most",
+    [
+        {"n": float("inf")},
+        {"n": float("nan")},
+        {"n": -1},
+        {"n": 2**53 + 1},
+        {"n": True},
+        {"n": "1"},
+        {"n": 1, "N": 1},
+        {"max_tokens": 1, "n_predict": 1},
+        {"MAX_TOKENS": 1},
+    ],
+)
+def test_what_bounds_nothing_is_no_bound(most: Any) -> None:
+    with pytest.raises(ValueError, match=rf"^{list(most)[-1]}: "):
+        ParamBounds(most=most)
+
+
+@pytest.mark.parametrize(
     ("bound", "own", "params", "members"),
     [
         (UNBOUNDED, {"a": 1, "b": 2}, {"b": 3, "c": None}, {"a": 1, "b": 3, "c": None}),

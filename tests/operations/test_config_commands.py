@@ -313,3 +313,19 @@ def test_each_setting_has_its_variable_and_the_defaults_hold(wsserver: Command) 
         load(flags={}, environ=as_environ).settings
         == load(flags={}, environ={}).settings
     )
+
+
+def test_own_params_beyond_their_bound_are_one_fault_with_one_remedy(
+    wsserver: Command, tmp_path: Path
+) -> None:
+    file = tmp_path / "wsserver.toml"
+    file.write_text(
+        '[models.a]\nbase_url = "http://a.invalid/v1"\nparams = { max_tokens = 11 }\n'
+        "params_max = { max_tokens = 10 }\n"
+    )
+    ran = wsserver("config", "check", "--config", str(file))
+    assert ran.code == 2
+    assert ran.out.splitlines()[-1] == (
+        "fail  models        models.a.params.max_tokens: models.a.params_max takes a"
+        " number from 0 to 10 only -> correct the one or the other"
+    )

@@ -7,7 +7,7 @@ import pytest
 
 from tests.fakes.replies import text_events
 from tests.fakes.upstream import FakeUpstream, Reply
-from tests.providers.upstream_rig import call, provider_for, refusal, request, rig
+from tests.providers.upstream_rig import Rig, call, provider_for, refusal, request, rig
 from wsserver.engine.model import Finished, Text
 from wsserver.providers.chat.provider import OpenAIChat, OpenAIChatSettings
 from wsserver.providers.chat.request import request_members
@@ -116,9 +116,16 @@ def test_stream_options_of_ones_own() -> None:
 @pytest.mark.parametrize("options", [5, "x", [1], {}, None, False])
 def test_stream_options_that_are_none(options: Any) -> None:
     params = {"stream_options": options}
-    for asks_usage, usual in [(True, {"include_usage": True}), (False, None)]:
-        got = members(params, asks_usage=asks_usage).get("stream_options")
-        assert got == (options or usual), "what is wrong with it is for the upstream"
+    assert members(params=params)["stream_options"] == {"include_usage": True}
+    assert "stream_options" not in members(params=params, asks_usage=False)
+
+
+@pytest.mark.parametrize("options", ["x", {"include_usage": False}])
+def test_stream_options_in_another_spelling(options: Any) -> None:
+    params = {"Stream_Option\u017f": options, "STREAM_OPTIONS": {"INCLUDE_USAGE": 0}}
+    got = members({"stream_options": {"more": 1}}, params=params)
+    assert got.pop("stream_options") == {"include_usage": True, "more": 1}
+    assert not [name for name in got if name.casefold() == "stream_options"]
 
 
 def test_tools() -> None:
@@ -155,21 +162,60 @@ async def test_a_large_prompt() -> None:
     assert sent.json["messages"] == messages
 
 
-REFUSED = Reply(
-    status=400,
-    content_type="application/json",
-    body=b'{"error":{"message":"Unrecognized request argument: stream_options"}}',
+def refused(status: int, body: bytes) -> Reply:
+    return Reply(status=status, content_type="application/json", body=body)
+
+
+REFUSED = refused(
+    400, b'{"error":{"message":"Unrecognized request argument: stream_options"}}'
 )
+FORBIDDEN = refused(
+    422,
+    b'{"object":"error","message":{"detail":[{"type":"extra_forbidden","loc":["body",'
+    b'"stream_options","include_usage"],"msg":"Extra inputs are not permitted"}]}}',
+)
+ANSWER = Reply(body=b"".join(text_events("a")))
 
 
-async def test_an_upstream_that_minds_being_asked_for_usage() -> None:
-    answer = Reply(body=b"".join(text_events("a")))
+def asked(it: Rig) -> list[bool]:
+    return ["stream_options" in sent.json for sent in it.upstream.requests]
+
+
+@pytest.mark.parametrize("reply", [REFUSED, FORBIDDEN])
+async def test_an_upstream_that_minds_being_asked_for_usage(reply: Reply) -> None:
     async with rig() as it:
-        events = await it.call(REFUSED, answer)
+        events = await it.call(reply, ANSWER)
         await it.call()
     assert Text("a") in events
-    asked = ["stream_options" in sent.json for sent in it.upstream.requests]
-    assert asked == [True, False, False]
+    assert asked(it) == [True, False, False]
+
+
+@pytest.mark.parametrize("status", [401, 404, 413, 429, 500, 503])
+async def test_what_only_quotes_the_request_does_not_mind_it(status: int) -> None:
+    quoting = refused(status, b'no room for {"stream_options":{"include_usage":true}}')
+    async with rig() as it:
+        await it.refusal(quoting)
+        assert len(it.upstream.requests) == 1
+        await it.call(ANSWER)
+    assert asked(it) == [True, True]
+
+
+async def test_a_model_that_minds_does_not_speak_for_the_others() -> None:
+    async with rig() as it:
+        await it.call(REFUSED, ANSWER)
+        await it.call(model="other")
+        await it.call()
+    assert asked(it) == [True, False, True, False]
+
+
+async def test_a_model_that_minded_is_asked_again_some_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("wsserver.providers.chat.usage_asked.PAUSE_SECONDS", 0.0)
+    async with rig() as it:
+        await it.call(REFUSED, ANSWER)
+        await it.call()
+    assert asked(it) == [True, False, True]
 
 
 async def test_an_upstream_that_minds_everything() -> None:

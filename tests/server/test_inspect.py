@@ -123,7 +123,7 @@ def test_without_the_flag_there_is_no_inspector(start: Any) -> None:
 
 def test_without_the_flag_it_is_not_even_loaded() -> None:
     program = (
-        "import sys; from wsserver.inspection import Inspection;"
+        "import sys; from wsserver.assembly.inspection import Inspection;"
         "from wsserver.server import serving; from wsserver.settings import Settings;"
         "from wsserver.turns.clock import Clock; wire = object();"
         "tapped = Inspection(Settings(), Clock()).tapped('c', wire);"

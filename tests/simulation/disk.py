@@ -4,33 +4,26 @@ import random
 from collections.abc import Sequence
 
 import anyio
-import msgspec
 
-from protocol.events import ToolCallEvent
 from tests.fakes.faulty import put_text
+from tests.simulation.lives import Lives
 from wsserver.log.entry import Entry
 from wsserver.log.store import Meta, Receipt, StoreError, Write
 from wsserver.stores.memory import MemoryStore
-
-_call = msgspec.json.Decoder(ToolCallEvent).decode
 
 
 class Disk(MemoryStore):
     """Keeps what was committed or put; a crash ends a commit halfway.
 
     Attributes:
-        heads: The last stored number by key.
-        receipts_kept: Space, conversation, principal and id of stored receipts.
-        calls: Key and id of stored tool calls.
+        lives: All that was ever stored.
         broken_until: Until when it fails.
     """
 
-    def __init__(self, chance: random.Random, durable: bool) -> None:
+    def __init__(self, chance: random.Random, durable: bool, lives: Lives) -> None:
         super().__init__()
         self.durable = durable
-        self.heads: dict[str, int] = {}
-        self.receipts_kept: set[tuple[str, str, str, str]] = set()
-        self.calls: set[tuple[str, str]] = set()
+        self.lives = lives
         self.broken_until = 0.0
         self.crashed = anyio.Event()
         self._under_way: set[str] = set()
@@ -49,7 +42,7 @@ class Disk(MemoryStore):
 
     async def commit(self, writes: Sequence[Write], now: float) -> None:
         if not self.durable:
-            await super().commit(writes, now)
+            await self._write(writes, now)
             return
         crashed = self.crashed
         self._under_way = {write.key for write in writes}
@@ -67,18 +60,22 @@ class Disk(MemoryStore):
             raise StoreError("the process died before the commit was down")
         if anyio.current_time() < self.broken_until:
             raise StoreError("the disk is full")
-        await super().commit(writes, now)
-        for write in writes:
-            self._note(write)
+        await self._write(writes, now)
         if crashed.is_set():
             raise StoreError("the process died and nobody heard of the commit")
+
+    async def _write(self, writes: Sequence[Write], now: float) -> None:
+        await super().commit(writes, now)
+        self.lives.take(writes, now, anyio.current_time())
 
     def put_text(self, key: str, entry: Entry) -> bool:
         if anyio.current_time() < self.broken_until or self._chance.random() < 0.3:
             return False
         assert key not in self._under_way, "it would overtake what came before"
         assert self._kept[key].meta.live, "text comes while a turn runs"
-        self.heads[key] = entry.seq
+        life = self.lives.now(key)
+        assert life is not None, "what is kept lives"
+        life.add(entry, life.written)
         return put_text(self._kept, key, entry)
 
     async def meta(self, key: str) -> Meta | None:
@@ -93,19 +90,12 @@ class Disk(MemoryStore):
         await self._readable()
         return await super().receipts(key, since, limit)
 
+    async def trim_point(self, key: str, before: float, keep_bytes: int) -> int:
+        await self._readable()
+        return await super().trim_point(key, before, keep_bytes)
+
     async def _readable(self) -> None:
         if self.durable and self._pace:
             await anyio.sleep(self._pace * self._chance.random())
         if anyio.current_time() < self.broken_until and self._chance.random() < 0.5:
             raise StoreError("the disk can't be read")
-
-    def _note(self, write: Write) -> None:
-        if write.meta is None:
-            return
-        self.heads[write.key] = write.meta.head
-        space, _, conversation = write.key.rpartition("/")
-        for receipt in write.receipts:
-            self.receipts_kept.add((space, conversation, receipt.principal, receipt.id))
-        for entry in write.entries:
-            if entry.kind == "tool_call":
-                self.calls.add((write.key, _call(entry.body).call))

@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Callable
+from contextlib import suppress
 
 import anyio
 import msgspec
@@ -12,6 +13,7 @@ from tests.fakes.rig import NoMetrics, OneModel
 from tests.fakes.timers import TaskTimers
 from tests.simulation.disk import Disk
 from tests.simulation.link import Link, Traits
+from tests.simulation.lives import Keeping, Lives
 from tests.simulation.model import Model
 from tests.simulation.watch import Watch
 from wsserver.auth.principal import Principal, Verb
@@ -27,7 +29,9 @@ from wsserver.log.store import StoreError
 from wsserver.turns.alarms import Alarms
 from wsserver.turns.clock import Clock
 from wsserver.turns.directory import Directory
+from wsserver.turns.retention import Retention
 from wsserver.turns.services import ConversationLimits, Services
+from wsserver.turns.sweep import Sweep
 
 EPOCH = 1_700_000_000.0
 SPACE = "space"
@@ -104,6 +108,7 @@ class Host:
         disk: Disk,
         model: Model,
         pings: bool,
+        keeping: Keeping,
         report: Callable[[str], None],
     ) -> None:
         self.directory: Directory | None = None
@@ -119,6 +124,8 @@ class Host:
             high_water_bytes=chance.choice([1, 1000, 65_536]),
         )
         self._pings = pings
+        self._retention = Retention(seconds=keeping.seconds, bytes=keeping.bytes)
+        self._sweep: Sweep | None = None
         self._report = report
         self._quotas = Quotas(self._settings)
         self._clock = SeededClock(chance)
@@ -129,6 +136,11 @@ class Host:
         self._connections: dict[Connection, Link] = {}
         self._count = 0
         self.severed: tuple[str, int] | None = None
+
+    @property
+    def lives(self) -> Lives:
+        """All that was ever stored."""
+        return self._disk.lives
 
     @property
     def steady(self) -> bool:
@@ -162,6 +174,22 @@ class Host:
         else:
             self._stop.set()
 
+    async def sweep(self) -> None:
+        """Drops what need not be kept, unless the store fails or the server does."""
+        sweep = self._sweep
+        if sweep is not None and self.directory is not None:
+            with suppress(StoreError):
+                await sweep.once()
+
+    def trim(self) -> None:
+        """Sweeps soon, in a task of the server's own."""
+        if self.directory is not None and self._tasks is not None:
+            self._tasks.start_soon(self.sweep)
+
+    def _oldest(self, key: str) -> int:
+        loaded = self.directory and self.directory.loaded(key)
+        return loaded.log.oldest if loaded else 0
+
     def dial(
         self, principal: str, chance: random.Random, wake: Callable[[], None]
     ) -> Link | None:
@@ -171,9 +199,15 @@ class Host:
         assert self._tasks is not None, "a server that runs has tasks"
         self._count += 1
         name = f"conn{self._count}"
-        disk = self._disk if self._disk.durable else None
         watch = Watch(
-            f"{name} of {principal}", SPACE, principal, disk, self._report, self.trace
+            f"{name} of {principal}",
+            SPACE,
+            principal,
+            self._disk.lives,
+            self._disk.durable,
+            self._oldest,
+            self._report,
+            self.trace,
         )
         ping_seconds = HEARTBEAT_SECONDS if self._pings else None
         delay = chance.choice([0.0, 0.0, 0.01, 0.2])
@@ -228,7 +262,14 @@ class Host:
             alarms=self._alarms,
             failing=lambda: committer.failing,
         )
-        directory = Directory(self._disk, committer, services)
+        directory = Directory(self._disk, committer, services, self._retention)
+        self._sweep = Sweep(
+            directory,
+            self._disk,
+            committer,
+            retention=self._retention,
+            wall=self._clock.wall,
+        )
         tasks.start_soon(committer.run)
         while True:
             try:

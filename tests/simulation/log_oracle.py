@@ -25,8 +25,8 @@ from protocol.events import (
     UsageEvent,
 )
 from protocol.fold import ConversationView
+from tests.simulation.lives import Life
 from tests.simulation.model import Model
-from wsserver.log.entry import Entry
 
 Report = Callable[[str], None]
 _ASKING = ("user", "tool")
@@ -34,33 +34,51 @@ _decode = msgspec.json.Decoder(LogEvent).decode
 
 
 class Log:
-    """One conversation as the store has it.
+    """One life of a conversation, whole.
 
     Attributes:
+        name: What clients call the conversation.
+        life: What was stored.
+        first: The first number.
+        base: Up to which number it was copied from another.
         events: One for each number.
     """
 
-    def __init__(self, name: str, entries: list[Entry]) -> None:
-        quoted = msgspec.json.encode(name)
-        self.name = name
+    def __init__(self, life: Life, base: int = 0) -> None:
+        quoted = msgspec.json.encode(life.name)
+        self.name = life.name
+        self.life = life
+        self.first = life.first
+        self.base = base
         self.events: list[LogEvent] = [
             _decode(entry.part(seq - 1, seq).frame(quoted))
-            for entry in entries
+            for entry in life.entries
             for seq in range(entry.first, entry.seq + 1)
         ]
-        self._whole: dict[bool, ConversationView] = {}
+        self._whole: dict[tuple[bool, int], ConversationView] = {}
 
-    def whole(self, with_tool_deltas: bool) -> ConversationView:
-        """Returns what a client shows that has seen all of it."""
-        if with_tool_deltas not in self._whole:
-            view = ConversationView()
-            for event in self.events:
+    @property
+    def head(self) -> int:
+        """The last number."""
+        return self.first - 1 + len(self.events)
+
+    @property
+    def trimmed(self) -> bool:
+        """Whether it, or what it was copied from, has lost something."""
+        return self.life.oldest > 1
+
+    def whole(self, with_tool_deltas: bool, after: int = 0) -> ConversationView:
+        """Returns what a client shows that has seen all after a number."""
+        key = (with_tool_deltas, after)
+        if key not in self._whole:
+            view = ConversationView(last=after)
+            for event in self.events[max(0, after + 1 - self.first) :]:
                 if isinstance(event, ToolDeltaEvent) and not with_tool_deltas:
                     view.last = event.seq
                 else:
                     view.apply(event)
-            self._whole[with_tool_deltas] = view
-        return self._whole[with_tool_deltas]
+            self._whole[key] = view
+        return self._whole[key]
 
 
 class _Turn:
@@ -122,18 +140,33 @@ def check_log(log: Log, model: Model, report: Report) -> None:
     answered = Counter(turn.start.message for turn in turns)
     for seq, message in messages.items():
         joined = message.steers is not None and not answered[seq]
-        if answered[seq] != 1 and not joined:
+        ended = log.life.ended_at is not None and not answered[seq]
+        if seq <= log.base:
+            _check_copied(seq, answered[seq], turns, log.base, wrong)
+        elif answered[seq] != 1 and not joined and not ended:
             wrong(f"{answered[seq]} turns answer {message}")
     for turn in turns:
+        if turn.done is None and log.life.ended_at is not None:
+            continue
         if turn.done is None:
             wrong(f"turn {turn.start.turn} never ended")
         elif turn.start.message not in messages:
-            wrong(f"turn {turn.start.turn} answers no message")
+            if turn.start.message >= log.first:
+                wrong(f"turn {turn.start.turn} answers no message")
         else:
             _check_counts(turn, turn.done, wrong)
             asked = messages[turn.start.message].content
             _check_said(turn, turn.done, asked, model, wrong)
-    _check_order(messages, turns, model, wrong)
+    if not log.trimmed:
+        _check_order(messages, turns, model, wrong)
+
+
+def _check_copied(
+    seq: int, answered: int, turns: list["_Turn"], base: int, wrong: Report
+) -> None:
+    late = [t.start.turn for t in turns if t.start.message == seq <= base < t.start.seq]
+    if answered > 1 or late:
+        wrong(f"{answered} turns answer {seq}, which was copied, later {late}")
 
 
 def _say(name: str, report: Report, what: str) -> None:
@@ -144,7 +177,7 @@ def _read(log: Log, wrong: Report) -> tuple[dict[int, MessageEvent], list[_Turn]
     messages: dict[int, MessageEvent] = {}
     turns: dict[int, _Turn] = {}
     newest: _Turn | None = None
-    for number, event in enumerate(log.events, 1):
+    for number, event in enumerate(log.events, log.first):
         if event.seq != number:
             wrong(f"number {number} is missing: {event}")
         if isinstance(event, MessageEvent):

@@ -38,7 +38,9 @@ class Model:
 
     Attributes:
         said: By request id: what was given to the server of answer text.
-        calls: By request id: how many times it was called.
+        prompts: By request id: what it was told in each call.
+        requests: By request id: each call.
+        said_at: By request id: when it said something last, on the loop's clock.
         open_calls: Model calls that are not closed.
         brief: Whether it answers quickly and well from now on.
     """
@@ -48,6 +50,8 @@ class Model:
     ) -> None:
         self.said: dict[str, str] = defaultdict(str)
         self.prompts: dict[str, list[Sequence[dict[str, Any]]]] = defaultdict(list)
+        self.requests: dict[str, list[ModelRequest]] = defaultdict(list)
+        self.said_at: dict[str, float] = {}
         self.open_calls = 0
         self.brief = False
         self._chance = chance
@@ -65,6 +69,7 @@ class Model:
         if fault is not None:
             self._report(f"a strict upstream refuses: {fault}: {request.messages}")
         self.prompts[request.request_id].append(request.messages)
+        self.requests[request.request_id].append(request)
         chance = self._chance
         self.open_calls += 1
         try:
@@ -90,6 +95,7 @@ class Model:
                 await anyio.lowlevel.checkpoint()
             if not self.brief and chance.random() < 0.01 * self._wild:
                 await anyio.sleep(chance.choice([12.0, 40.0]))
+            self.said_at[request.request_id] = anyio.current_time()
             events = [self._say(request) for _ in range(chance.choice([1, 1, 2, 5]))]
             yield events
         async for events in self._end(request):

@@ -3,7 +3,7 @@
 from collections import Counter
 from functools import partial
 
-from protocol.commands import Command, Open, Send, ToolResult
+from protocol.commands import Command, Send, ToolResult
 from protocol.control import Reply
 from protocol.events import MessageEvent, ToolCallEvent, ToolResultEvent, first_seq
 from protocol.view import TurnView
@@ -15,12 +15,15 @@ def check_view(app: App, log: Log, report: Report) -> None:
     """Checks what a client shows of a conversation, to the byte."""
     wrong = partial(_say, f"{app.name} of {log.name}", report)
     view = app.views[log.name]
-    whole = log.whole(app.with_tool_deltas[log.name])
-    if view.last != len(log.events):
-        wrong(f"has {view.last} of {len(log.events)}")
+    taken = app.taken[log.name]
+    if app.last(log.name) != log.head:
+        wrong(f"has {view.last} of {log.head}")
         return
-    last = 0
-    for event in app.taken[log.name]:
+    last = first_seq(taken[0]) - 1 if taken else log.head
+    if not log.life.begins(last + 1):
+        wrong(f"begins inside of a turn: {last + 1}")
+    whole = log.whole(app.with_tool_deltas[log.name], last)
+    for event in taken:
         if first_seq(event) != last + 1:
             wrong(f"was told {event} after {last}")
         last = event.seq
@@ -54,43 +57,57 @@ def _ending(view: TurnView) -> tuple[object, ...]:
 
 
 def check_commands(
-    apps: list[App], logs: dict[str, Log], heard: Counter[str], report: Report
+    apps: list[App],
+    logs: list[Log],
+    heard: Counter[str],
+    deleted: set[str],
+    report: Report,
 ) -> None:
     """Checks that every command has one reply and its effect once.
 
     `heard` says how often which one came in; the refusal of one that came twice
-    may follow a reply that was lost.
+    may follow a reply that was lost. `deleted` are conversations of which a store that
+    forgets may not have had all.
     """
-    messages = {
-        name: Counter(e.id for e in log.events if isinstance(e, MessageEvent))
-        for name, log in logs.items()
-    }
+    messages: dict[str, list[Counter[str]]] = {}
+    for log in logs:
+        own = log.events[max(0, log.base + 1 - log.first) :]
+        found = Counter(e.id for e in own if isinstance(e, MessageEvent))
+        messages.setdefault(log.name, []).append(found)
     given = {command.id for app in apps for command in app.given}
-    for name, found in messages.items():
-        if not set(found) <= given:
-            report(f"{name} has messages that nobody sent: {set(found) - given}")
+    for name, lives in messages.items():
+        for found in lives:
+            if not set(found) <= given:
+                report(f"{name} has messages that nobody sent: {set(found) - given}")
+            if found and max(found.values()) > 1:
+                report(f"{name} has messages twice: {found}")
     for app in apps:
         for command in app.given:
             replies = app.replies.get(command.id, [])
             if len(replies) != 1:
                 report(f"{len(replies)} replies to {command}: {replies}")
                 continue
-            count = 0
-            if isinstance(command, Send) and command.conversation in logs:
-                count = messages[command.conversation][command.id]
-            if not _fits(command, replies[0], count, heard[command.id], logs):
-                report(f"{command} was told {replies[0]} and is {count} times there")
+            counts = [0]
+            if isinstance(command, Send):
+                counts = [f[command.id] for f in messages.get(command.conversation, ())]
+            several = len(counts) > 1 or command.conversation in deleted
+            fits = _may_fit if several else _fits
+            if not fits(command, replies[0], sum(counts), heard[command.id]):
+                report(f"{command} was told {replies[0]} and is {counts} times there")
 
 
-def _fits(
-    command: Command, reply: Reply, count: int, heard: int, logs: dict[str, Log]
-) -> bool:
+def _fits(command: Command, reply: Reply, count: int, heard: int) -> bool:
     """Says whether a command had the effect that its reply tells."""
-    if isinstance(command, Open):
-        return not reply.ok or command.conversation in logs
     if not isinstance(command, Send):
         return True
     return count == 1 if reply.ok else count == 0 or (count == 1 and heard > 1)
+
+
+def _may_fit(command: Command, reply: Reply, count: int, heard: int) -> bool:
+    """The same where a conversation was deleted: it may have come in before and after."""
+    if not isinstance(command, Send):
+        return True
+    return count > 0 or not reply.ok
 
 
 def check_tools(apps: list[App], report: Report) -> None:
@@ -99,20 +116,20 @@ def check_tools(apps: list[App], report: Report) -> None:
         for key, times in app.runs.items():
             if times != 1:
                 report(f"{app.name} ran {key} {times} times")
-    asked: dict[tuple[str, str], list[bool]] = {}
+    asked: dict[tuple[str, str, str], list[bool]] = {}
     for app in apps:
-        for request in app.requests:
-            key = (request.conversation, request.call)
+        for epoch, request in app.requests:
+            key = (request.conversation, epoch, request.call)
             asked.setdefault(key, []).append(request.redelivered)
     for key, again in asked.items():
         if again.count(False) > 1:
             report(f"{key} was asked of several clients, without a word: {again}")
 
 
-def tally(apps: list[App], logs: dict[str, Log]) -> Counter[str]:
+def tally(apps: list[App], logs: list[Log]) -> Counter[str]:
     """Counts what happened with tools."""
     counts: Counter[str] = Counter()
-    for log in logs.values():
+    for log in logs:
         calls = [e for e in log.events if isinstance(e, ToolCallEvent)]
         counts["tool turns"] += len({call.turn for call in calls})
         counts["calls"] += len(calls)
@@ -121,7 +138,7 @@ def tally(apps: list[App], logs: dict[str, Log]) -> Counter[str]:
                 counts[f"settled {event.status}"] += 1
     for app in apps:
         counts["runs"] += app.runs.total()
-        for request in app.requests:
+        for _, request in app.requests:
             counts["handed over or asked again"] += request.redelivered
         for command in app.given:
             if isinstance(command, ToolResult):

@@ -11,11 +11,24 @@ from typing import Literal
 
 from msgspec import Struct
 
+from tests.simulation.lives import Keeping
+
 Do = Literal[
-    "send", "interrupt", "cut", "stall", "close", "open", "restart", "break_store"
+    "send", "interrupt", "cut", "stall", "close", "open", "restart", "break_store",
+    "fork", "delete", "configure", "again", "trim",
 ]  # fmt: skip
 
+BEFALLS: frozenset[Do] = frozenset(("restart", "break_store", "trim"))
+"""What no client does."""
+
 _COMMANDS: list[Do] = ["send", "interrupt", "cut", "stall", "close", "open"]
+_CHANGES: list[Do] = ["fork", "delete", "configure", "again"]
+
+_ANY = 840
+"""Any of so many conversations as a client may come to have, each alike."""
+
+CHANGING_EVERY = 5
+"""Each so manieth session has forks, deletions, other settings and retention too."""
 
 
 class Step(Struct, frozen=True, kw_only=True):
@@ -46,6 +59,8 @@ class Plan(Struct, frozen=True, kw_only=True):
             the server is only stopped in good order.
         pings: Whether the transport pings by itself, as real sockets do here.
         steps: By their time.
+        keeping: How much of a conversation is kept.
+        changes: Whether conversations are forked, deleted and configured.
         asks: How likely it is that a model which may ask for tools does.
         severed: A client, and with which frame of its first connection, in either
             direction, that is lost; None for one that holds.
@@ -57,12 +72,18 @@ class Plan(Struct, frozen=True, kw_only=True):
     durable: bool
     pings: bool
     steps: tuple[Step, ...]
+    keeping: Keeping = Keeping()
+    changes: bool = False
     asks: float = 0.4
     severed: tuple[int, int] | None = None
 
 
 def make_plan(seed: int) -> Plan:
     """Makes the plan of a seed."""
+    return _changing_plan(seed) if seed % CHANGING_EVERY == 0 else _plain_plan(seed)
+
+
+def _plain_plan(seed: int) -> Plan:
     chance = random.Random(seed)
     clients = chance.choice([1, 1, 1, 2, 2, 3])
     conversations = chance.choice([1, 1, 1, 2, 2, 3, chance.randint(1, 20)])
@@ -74,6 +95,55 @@ def make_plan(seed: int) -> Plan:
         does += ["restart"] * chance.randint(1, 3)
     if durable and chance.random() < 0.2:
         does.append("break_store")
+    return Plan(
+        seed=seed,
+        clients=clients,
+        conversations=conversations,
+        durable=durable,
+        steps=_steps(chance, does, clients, conversations),
+        pings=chance.random() < 0.7,
+    )
+
+
+def _changing_plan(seed: int) -> Plan:
+    """Few conversations, to which much happens."""
+    chance = random.Random(seed)
+    clients, conversations = chance.choice([1, 2, 2, 3]), chance.choice([1, 1, 2])
+    durable = chance.random() < 0.8
+    keeping = chance.choice(
+        [
+            Keeping(),
+            Keeping(),
+            Keeping(bytes=chance.choice([0, 1000, 3000])),
+            Keeping(seconds=chance.choice([2.0, 20.0])),
+        ]
+    )
+    does = chance.choices(
+        [*_COMMANDS, *_CHANGES],
+        [6.0, 1.0, 1.0, 0.5, 0.5, 0.5, *chance.choices([0.0, 1.0, 2.0], k=4)],
+        k=chance.randint(5, 16),
+    )
+    if not keeping.all:
+        does += ["trim"] * chance.randint(1, 4)
+    if chance.random() < 0.4:
+        does += ["restart"] * chance.randint(1, 3)
+    if durable and chance.random() < 0.1:
+        does.append("break_store")
+    return Plan(
+        seed=seed,
+        clients=clients,
+        conversations=conversations,
+        durable=durable,
+        steps=_steps(chance, does, clients, _ANY),
+        pings=chance.random() < 0.7,
+        keeping=keeping,
+        changes=True,
+    )
+
+
+def _steps(
+    chance: random.Random, does: list[Do], clients: int, conversations: int
+) -> tuple[Step, ...]:
     when = _moments(chance)
     steps = [
         Step(
@@ -85,14 +155,7 @@ def make_plan(seed: int) -> Plan:
         )
         for do in does
     ]
-    return Plan(
-        seed=seed,
-        clients=clients,
-        conversations=conversations,
-        durable=durable,
-        pings=chance.random() < 0.7,
-        steps=tuple(sorted(steps, key=lambda step: step.at)),
-    )
+    return tuple(sorted(steps, key=lambda step: step.at))
 
 
 def _moments(chance: random.Random) -> Callable[[], float]:

@@ -10,7 +10,7 @@ from typing import Any
 
 import orjson
 
-from tests.simulation.disk import Disk
+from tests.simulation.lives import Life, Lives
 
 Report = Callable[[str], None]
 
@@ -23,7 +23,8 @@ _TEXT = {"delta", "reasoning", "tool_delta"}
 class _Attached:
     """What was sent of one conversation since it was opened."""
 
-    def __init__(self, last: int, head: int, *, gathers: bool) -> None:
+    def __init__(self, epoch: str, last: int, head: int, *, gathers: bool) -> None:
+        self.epoch = epoch
         self.last = last
         self.head = head
         self.gathers = gathers  # then the end of the newest text may come later
@@ -38,7 +39,9 @@ class Watch:
         name: Of the connection, for reports.
         space: What the store's keys begin with.
         principal: Whose connection it is.
-        disk: The durable store; None where the store forgets.
+        lives: What was stored.
+        durable: Whether that has to be before anybody hears of it.
+        oldest: Returns the first number that the server keeps of a conversation.
         report: Told of what is wrong.
         trace: Takes every frame that the server hands over.
     """
@@ -48,7 +51,9 @@ class Watch:
         name: str,
         space: str,
         principal: str,
-        disk: Disk | None,
+        lives: Lives,
+        durable: bool,
+        oldest: Callable[[str], int],
         report: Report,
         trace: list[bytes] | None = None,
     ) -> None:
@@ -57,18 +62,28 @@ class Watch:
         self._name = name
         self._space = space
         self.principal = principal
-        self._disk = disk
+        self._lives = lives
+        self._durable = durable
+        self._oldest = oldest
         self._report = report
         self._trace = trace
         self._commands: dict[str, dict[str, Any]] = {}
         self._attached: dict[str, _Attached] = {}
+        self._deleting: dict[str, Life | None] = {}  # what there was to be deleted
 
     def heard(self, data: bytes) -> None:
         """The server takes a frame in."""
         frame = orjson.loads(data)
-        if "id" in frame:
-            self.heard_count[frame["id"]] += 1
-            self._commands[frame["id"]] = frame
+        if "id" not in frame:
+            return
+        self.heard_count[frame["id"]] += 1
+        self._commands[frame["id"]] = frame
+        life = self._lives.now(self._key(frame["conversation"]))
+        if frame["type"] == "delete":
+            self._lives.deletes.add(frame["conversation"])
+            self._deleting[frame["id"]] = life
+        elif frame["type"] == "fork":
+            self._lives.asked.setdefault(frame["id"], (life, life.head if life else 0))
 
     def sent(self, frames: Sequence[bytes]) -> None:
         """The server hands frames over."""
@@ -85,6 +100,8 @@ class Watch:
                 self._tool_request(frame)
             elif kind == "ping":
                 self._heads(frame["heads"])
+            elif kind == "error" and "gone" in frame:
+                self._gone(frame)
             elif kind == "error" and "conversation" not in frame:
                 self._wrong(f"an error that no command caused: {frame}")
             elif "seq" in frame:
@@ -106,36 +123,67 @@ class Watch:
             return
         command = self._commands[re]
         conversation, outcome = command["conversation"], reply["outcome"]
-        if command["type"] == "open":
-            after = command.get("after", reply["oldest"] - 1)
-            if outcome != "replay":
-                after = reply["oldest"] - 1
-            gathers = command.get("max_delay_ms") is not None
-            self._attached[conversation] = _Attached(
-                after, reply["head"], gathers=gathers
-            )
-            self._stored(conversation, reply["head"])
-            if outcome == "reset":
-                self._wrong(f"a log that lost nothing was reset: {reply}")
-            return
-        if command["type"] == "close":
-            self._attached.pop(conversation, None)
-            return
+        match command["type"]:
+            case "open":
+                self._opened(command, reply)
+            case "close":
+                self._attached.pop(conversation, None)
+            case "delete":
+                self._attached.pop(conversation, None)
+                life = self._deleting[re]
+                if life is not None and life.ended_at is None:
+                    self._wrong(f"it was not deleted before {reply}")
+            case "fork":
+                key = self._key(reply["conversation"])
+                if self._durable and not self._lives.of(key):
+                    self._wrong(f"a fork was not stored before {reply}")
+            case _:
+                self._applied(conversation, outcome, reply)
+
+    def _opened(self, command: dict[str, Any], reply: dict[str, Any]) -> None:
+        conversation, oldest = command["conversation"], reply["oldest"]
+        after = command.get("after", oldest - 1)
+        expired = after < oldest - 1
+        moved = command.get("epoch") not in (None, reply["epoch"])
+        if reply["outcome"] == "reset":
+            legit = {"expired": expired and not moved, "epoch_changed": moved}
+            if not legit.get(reply["reason"], False):
+                self._wrong(f"there was no reason for a reset: {command}, {reply}")
+            after = oldest - 1
+        elif moved or not oldest - 1 <= after <= reply["head"]:
+            self._wrong(f"there was a reason for a reset: {command}, {reply}")
+        elif reply["outcome"] == "created" and "after" in command:
+            self._wrong(f"who resumes has made a conversation: {command}, {reply}")
+        gathers = command.get("max_delay_ms") is not None
+        self._attached[conversation] = _Attached(
+            reply["epoch"], after, reply["head"], gathers=gathers
+        )
+        life = self._life(conversation)
+        if life is not None and not life.begins(oldest):
+            self._wrong(f"a log begins inside of a turn: {reply}")
+        self._stored(conversation, reply["head"])
+
+    def _applied(self, conversation: str, outcome: str, reply: dict[str, Any]) -> None:
         repeated = reply.get("duplicate", False)  # what it left is replayed here
         stored = reply.get("stored", True)  # else what stays may come after the reply
         stopped = outcome == "interrupted" and stored and not repeated
         if stopped and conversation in self._attached:
             self._attached[conversation].stopped.add(reply["turn"])
-        disk = self._disk
-        if disk is not None and outcome in _DURABLE and stored:
-            self._stored(conversation, reply.get("seq", 0))
-            if (
-                self._space,
-                conversation,
-                self.principal,
-                re,
-            ) not in disk.receipts_kept:
-                self._wrong(f"a reply left before its effect was stored: {reply}")
+        if not (self._durable and outcome in _DURABLE and stored):
+            return
+        receipt, seq = (self.principal, reply["re"]), reply.get("seq", 0)
+        if not any(
+            receipt in life.receipts and life.head >= seq
+            for life in self._lives.of(self._key(conversation))
+        ):
+            self._wrong(f"a reply left before its effect was stored: {reply}")
+
+    def _gone(self, frame: dict[str, Any]) -> None:
+        conversation = frame["gone"]
+        if self._attached.pop(conversation, None) is None:
+            self._wrong(f"it was not open: {frame}")
+        if conversation not in self._lives.deletes:
+            self._wrong(f"nobody has deleted it: {frame}")
 
     def _caught_up(self, frame: dict[str, Any]) -> None:
         attached = self._attached.get(frame["conversation"])
@@ -147,11 +195,13 @@ class Watch:
             self._wrong(f"caught up before the head: {frame}")
 
     def _tool_request(self, frame: dict[str, Any]) -> None:
-        key = f"{self._space}/{frame['conversation']}"
-        if self._disk is not None and (key, frame["call"]) not in self._disk.calls:
-            self._wrong(f"a tool was asked for before its call was stored: {frame}")
-        if frame["conversation"] not in self._attached:
+        conversation = frame["conversation"]
+        if conversation not in self._attached:
             self._wrong(f"a tool was asked of who did not open: {frame}")
+            return
+        life = self._life(conversation)
+        if self._durable and (life is None or frame["call"] not in life.calls):
+            self._wrong(f"a tool was asked for before its call was stored: {frame}")
 
     def _heads(self, heads: dict[str, int]) -> None:
         for conversation, head in heads.items():
@@ -163,7 +213,8 @@ class Watch:
         if attached is None:
             self._wrong(f"an event of what is not open: {event}")
             return
-        if event.get("first", seq) != attached.last + 1:
+        first, due = event.get("first", seq), attached.last + 1
+        if first != due and not due < first <= self._oldest(self._key(conversation)):
             self._wrong(f"not the number after {attached.last}: {event}")
         attached.last = seq
         self._stored(conversation, seq)
@@ -171,9 +222,18 @@ class Watch:
             self._wrong(f"text after the reply to an interrupt: {event}")
 
     def _stored(self, conversation: str, seq: int) -> None:
-        disk = self._disk
-        key = f"{self._space}/{conversation}"
-        if disk is not None and disk.heads.get(key, 0) < seq:
-            self._wrong(
-                f"{conversation} {seq} was seen and {disk.heads.get(key, 0)} is stored"
-            )
+        """Checks what is told of an open conversation."""
+        life = self._life(conversation)
+        if life is not None and life.ended_at is not None:
+            self._wrong(f"{conversation} {seq} was seen and it was deleted")
+        head = 0 if life is None else life.head
+        if self._durable and (life is None or head < seq):
+            self._wrong(f"{conversation} {seq} was seen and {head} is stored")
+
+    def _life(self, conversation: str) -> Life | None:
+        """Returns the life that is open here."""
+        attached = self._attached[conversation]
+        return self._lives.epoch(self._key(conversation), attached.epoch)
+
+    def _key(self, conversation: str) -> str:
+        return f"{self._space}/{conversation}"

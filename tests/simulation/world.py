@@ -12,11 +12,15 @@ import trio.testing
 
 from tests.simulation.app import App
 from tests.simulation.disk import Disk
+from tests.simulation.fork_oracle import find_branches
 from tests.simulation.host import SPACE, Host
+from tests.simulation.lives import Lives
 from tests.simulation.log_oracle import Log, check_log
 from tests.simulation.model import Model
 from tests.simulation.oracle import check_commands, check_tools, check_view, tally
-from tests.simulation.plan import Plan, Step
+from tests.simulation.plan import BEFALLS, Plan, Step
+from tests.simulation.prompt_oracle import check_prompts, check_settings
+from tests.simulation.queue_oracle import check_order
 from tests.simulation.virtual_time import VirtualLoop
 from wsserver.log.entry import Entry
 
@@ -36,18 +40,29 @@ class World:
         self.wrong: list[str] = []
         self.tally: Counter[str] = Counter()
         self.model = Model(chance, plan.asks, self.report)
-        self.disk = Disk(chance, plan.durable)
-        self.host = Host(chance, self.disk, self.model, plan.pings, self.report)
+        self.lives = Lives(plan.keeping, self.report)
+        self.disk = Disk(chance, plan.durable, self.lives)
+        self.host = Host(
+            chance, self.disk, self.model, plan.pings, plan.keeping, self.report
+        )
         if plan.severed is not None:
             client, frame = plan.severed
             self.host.severed = (f"p{client}", frame)
         names = [f"c{number}" for number in range(plan.conversations)]
         self.apps: list[App] = []
         for number in range(plan.clients):
-            some = names if number == 0 else [n for n in names if chance.random() < 0.7]
-            app = App(number, some or names[:1], self.host, chance, self.report)
+            some = (
+                [*names] if number == 0 else [n for n in names if chance.random() < 0.7]
+            )
+            app = App(
+                number,
+                some or names[:1],
+                self.host,
+                chance,
+                self.report,
+                changes=plan.changes,
+            )
             self.apps.append(app)
-        self.names = names
 
     def report(self, what: str) -> None:
         """Takes note of something wrong."""
@@ -62,14 +77,11 @@ class World:
             for app in self.apps:
                 app.begin()
                 for step in self.plan.steps:
-                    if self.apps[step.client] is app and step.do not in (
-                        "restart",
-                        "break_store",
-                    ):
+                    if self.apps[step.client] is app and step.do not in BEFALLS:
                         app.at(began + step.at, lambda a=app, s=step: a.step(s))
                 tasks.start_soon(app.run)
             for step in self.plan.steps:
-                if step.do in ("restart", "break_store"):
+                if step.do in BEFALLS:
                     await anyio.sleep_until(began + step.at)
                     self._befall(step)
             if self.plan.steps:
@@ -85,6 +97,8 @@ class World:
         chance = random.Random(step.chance)
         if step.do == "restart":
             self.host.restart(chance)
+        elif step.do == "trim":
+            self.host.trim()
         else:
             self.disk.broken_until = anyio.current_time() + chance.choice(
                 [0.5, 5.0, 40.0]
@@ -121,7 +135,7 @@ class World:
             return False
         if not all(app.at_rest for app in self.apps):
             return False
-        for name in self.names:
+        for name in {name: None for app in self.apps for name in app.names}:
             key = f"{SPACE}/{name}"
             conversation = directory.loaded(key)
             if conversation is not None and (
@@ -130,7 +144,7 @@ class World:
                 return False
             head = self.disk.head(key)
             for app in self.apps:
-                if name in app.views and app.views[name].last != head:
+                if name in app.views and app.last(name) != head:
                     return False
         return True
 
@@ -143,7 +157,7 @@ class World:
                 found.turn and (found.running, found.turn.phase),
                 len(found.state.queue),
             )
-            for name in self.names
+            for name in [name for app in self.apps for name in app.names]
             if directory and (found := directory.loaded(f"{SPACE}/{name}"))
         }
         apps = {
@@ -151,7 +165,7 @@ class World:
                 app.client.phase,
                 app.unreplied,
                 len(app._todo),
-                {name: view.last for name, view in app.views.items()},
+                {name: app.last(name) for name in app.views},
             )
             for app in self.apps
         }
@@ -160,6 +174,7 @@ class World:
     async def _judge(self) -> None:
         committer = self.host.committer
         assert committer is not None, "the server runs"
+        await self.host.sweep()
         await committer.flush()
         if self.model.open_calls:
             self.report(f"{self.model.open_calls} model calls were never closed")
@@ -167,18 +182,25 @@ class World:
             left = watch.unanswered()
             if left and not link.lost and not link.ended:
                 self.report(f"commands without a reply on a link that holds: {left}")
-        logs: dict[str, Log] = {}
-        for name in self.names:
-            entries = await self._entries(f"{SPACE}/{name}")
-            if entries is None:
-                continue
-            logs[name] = log = Log(name, entries)
+        given = [command for app in self.apps for command in app.given]
+        replies = {
+            id_: found for app in self.apps for id_, found in app.replies.items()
+        }
+        branches = find_branches(self.lives, given, replies, self.report)
+        logs = [Log(life, branches.get(life, 0)) for life in self.lives.all()]
+        for log in logs:
             check_log(log, self.model, self.report)
+            check_prompts(log, self.model, self.report)
+            check_order(log, given, replies, self.report)
+            await self._check_kept(log)
             for app in self.apps:
-                if name in app.views and not self.wrong:
-                    check_view(app, log, self.report)
+                if log.life.ended_at is None and log.name in app.views:
+                    if not self.wrong:
+                        check_view(app, log, self.report)
+        check_settings(logs, given, replies, self.report)
         heard = sum((watch.heard_count for _, watch in self.host.links), Counter())
-        check_commands(self.apps, logs, heard, self.report)
+        deleted = set() if self.disk.durable else self.lives.deletes
+        check_commands(self.apps, logs, heard, deleted, self.report)
         check_tools(self.apps, self.report)
         self.tally = tally(self.apps, logs)
         for link, watch in self.host.links:
@@ -186,18 +208,27 @@ class World:
             # Of the first connection only: that is the one which is severed.
             self.tally.setdefault(f"frames of {watch.principal}", link.frames)
 
-    async def _entries(self, key: str) -> list[Entry] | None:
-        meta = await self.disk.meta(key)
-        if meta is None:
-            return None
-        entries: list[Entry] = []
-        while not entries or entries[-1].seq < meta.head:
-            after = entries[-1].seq if entries else 0
-            block = await self.disk.read(key, after, 2**20)
+    async def _check_kept(self, log: Log) -> None:
+        """Checks that the store still has what it was given and has not let go."""
+        life, key = log.life, log.life.key
+        if life.ended_at is not None:
+            return
+        kept: list[Entry] = []
+        position = life.oldest - 1
+        while position < life.head:
+            block = await self.disk.read(key, position, 2**20)
             if not block:
                 break
-            entries += block
-        return entries
+            kept += block
+            position = block[-1].seq
+        numbers = [seq for e in kept for seq in range(e.first, e.seq + 1)]
+        if numbers != list(range(life.oldest, life.head + 1)):
+            self.report(f"{key} is kept from {life.oldest} on as {numbers}")
+        if life.live:
+            self.report(f"{key} is stored as if something waited in it")
+        most = self.plan.keeping.bytes
+        if most is not None and life.overdue(most):
+            self.report(f"{key} was not trimmed from {life.oldest} on")
 
 
 @contextmanager

@@ -1,6 +1,7 @@
 """A process that lets others store as the plan says, and die of it, and looks what is left.
 
-Run as `python -m tests.stores.churning FOLDER SEED LIVES`. Each life goes on where the
+Run as `python -m tests.stores.churning FOLDER SEED LIVES SPACE`, where SPACE says whether
+files of text are mapped into memory (`kept`) or written (`not-kept`). Each life goes on where the
 one before was cut off. Prints how many steps all of them took; ends with an error where
 something is not as it has to be.
 """
@@ -35,7 +36,8 @@ _decode = msgspec.msgpack.Decoder(dict[str, Kept]).decode
 _ends = msgspec.msgpack.Decoder(tuple[int, ...]).decode
 
 
-def main(folder: Path, seed: int, lives: int) -> None:
+def main(folder: Path, seed: int, lives: int, space: str) -> None:
+    text_files.keeps_space = lambda _: space == "kept"
     text_files.FILE_BYTES = 16_384
     journal.FULL_BYTES = 3_000
     journal.MOVED_AT_ONCE = 1  # so that others' commits come amid each move
@@ -204,4 +206,4 @@ def check_text_files(path: Path, states: Sequence[State]) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]))
+    main(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), sys.argv[4])

@@ -9,6 +9,7 @@ import pytest
 
 from wsserver.log.store import Store
 from wsserver.stores.memory import MemoryStore
+from wsserver.stores.sqlite import text_files
 from wsserver.stores.sqlite.store import SqliteStore
 
 UVLOOP = ("asyncio", {"use_uvloop": True})
@@ -38,6 +39,12 @@ async def store(case: tuple[str, Any], tmp_path: Path) -> AsyncIterator[Store]:
         )
     yield store
     await store.close()
+
+
+@pytest.fixture(params=[True, False], ids=["space kept", "not kept"])
+def each_space(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Files of text are mapped into memory, or written."""
+    monkeypatch.setattr(text_files, "keeps_space", lambda _: request.param)
 
 
 @pytest.fixture

@@ -9,9 +9,11 @@ import pytest
 LIVES = 50
 
 
-@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize(
+    ("seed", "space"), [(1, "kept"), (2, "kept"), (3, "not-kept"), (4, "not-kept")]
+)
 def test_what_was_stored_stays_and_what_was_dropped_does_not_come_back(
-    tmp_path: Path, seed: int
+    tmp_path: Path, seed: int, space: str
 ) -> None:
     ran = subprocess.run(  # noqa: S603 - our own module
         [
@@ -21,6 +23,7 @@ def test_what_was_stored_stays_and_what_was_dropped_does_not_come_back(
             str(tmp_path),
             str(seed),
             str(LIVES),
+            space,
         ],
         capture_output=True,
         text=True,

@@ -38,6 +38,8 @@ from wsserver.log.entry import Entry, compact, text_entry
 from wsserver.log.store import StoreError, Write
 from wsserver.stores.sqlite import journal, text_files
 
+pytestmark = pytest.mark.usefixtures("each_space")
+
 
 async def rows(path: Path) -> int:
     """Returns how many rows all conversations have together."""

@@ -18,6 +18,8 @@ from wsserver.log.entry import compact, text_entry
 from wsserver.log.store import Write
 from wsserver.stores.sqlite import journal, text_files
 
+pytestmark = pytest.mark.usefixtures("each_space")
+
 
 async def test_text_is_stored_at_once_again_after_both_files_were_full(
     path: Path, monkeypatch: pytest.MonkeyPatch

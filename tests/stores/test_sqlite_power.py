@@ -34,6 +34,8 @@ from wsserver.log.store import StoreError, Write
 from wsserver.stores.sqlite import journal
 from wsserver.stores.sqlite.store import SqliteStore
 
+pytestmark = pytest.mark.usefixtures("each_space")
+
 THIRD = "anna/c-3"
 
 

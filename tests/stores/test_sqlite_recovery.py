@@ -290,7 +290,7 @@ async def test_an_opening_that_fails_for_want_of_space_leaves_none_of_it_taken(
 ) -> None:
     async with opened(path) as store:
         await begin(store)
-    real = text_files._Mapped.__init__
+    real = text_files._File.__init__
 
     def full(self: Any, name: str) -> None:
         if name.endswith("2"):
@@ -299,7 +299,7 @@ async def test_an_opening_that_fails_for_want_of_space_leaves_none_of_it_taken(
 
     files = len(os.listdir("/proc/self/fd"))
     with monkeypatch.context() as patched:
-        patched.setattr(text_files._Mapped, "__init__", full)
+        patched.setattr(text_files._File, "__init__", full)
         with pytest.raises(StoreError):
             await open_file(path)
     assert not await anyio.Path(f"{path}-text1").exists()

@@ -24,6 +24,8 @@ from wsserver.stores.sqlite.text_files import (
 )
 from wsserver.stores.sqlite.text_records import label, record
 
+pytestmark = pytest.mark.usefixtures("each_space")
+
 KEYS = [("a/1", "e1"), ("a/1", "e2"), ("日/🎌", "e1")]
 
 encoded = msgspec.msgpack.encode

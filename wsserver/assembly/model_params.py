@@ -4,15 +4,13 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 import orjson
+from msgspec import structs
 
-from wsserver.engine.param_bounds import (
-    ANSWER_TOKENS,
-    BeyondBoundsError,
-    Number,
-    ParamBounds,
-)
+from wsserver.engine.param_bounds import ANSWER_TOKENS, Number, ParamBounds
 from wsserver.providers.chat.request import is_own
 from wsserver.settings import Model, Settings, SettingsError
+
+_GENERAL = "params_max"
 
 ANY_MEMBER = "*"
 """In a list, what stands for any member."""
@@ -61,14 +59,38 @@ def model_bounds(name: str, model: Model, general: ParamBounds) -> ParamBounds:
         allowed=general.allowed if model.params_allowed is None else own.allowed,
         most=general.most if model.params_max is None else own.most,
     )
-    try:
-        ParamBounds(most=bounds.most).check(model.params)
-    except BeyondBoundsError as error:
-        raise SettingsError(
-            f"{where}params.{error.member}: params_max lets no request have that"
-            f" ({error}); lower it, or set {where}params_max"
-        ) from None
+    which = _GENERAL if model.params_max is None else f"{where}params_max"
+    _check_own(where, model.params, bounds, which)
     return bounds
+
+
+def program_bounds(
+    name: str, params: Mapping[str, Any], own: ParamBounds | None, general: ParamBounds
+) -> ParamBounds:
+    """Returns what clients may set of a model that a program brings.
+
+    Args:
+        name: What clients call it.
+        params: The members that each of its requests has.
+        own: What the program says; None for nothing.
+        general: What holds where it says nothing.
+
+    Raises:
+        SettingsError: The members are beyond it.
+    """
+    bounds, which = (general, _GENERAL) if own is None else (own, "its bound")
+    _check_own(f"models.{name}.", params, bounds, which)
+    return bounds
+
+
+def _check_own(
+    where: str, params: Mapping[str, Any], bounds: ParamBounds, which: str
+) -> None:
+    for member, most in bounds.beyond(params):
+        raise SettingsError(
+            f"{where}params.{member}: {which} takes a number from 0 to {most} only;"
+            " correct the one or the other"
+        )
 
 
 def _bounds(
@@ -76,15 +98,17 @@ def _bounds(
 ) -> ParamBounds:
     _check_names(f"{where}params_allowed", allowed)
     _check_names(f"{where}params_max", most)
-    same = [name for name in most if name.casefold() in ANSWER_TOKENS]
-    if len(same) > 1:
-        raise SettingsError(
-            f"{where}params_max: {' and '.join(same)} are names of one thing; leave"
-            " the one that the upstream takes, which bounds all of them"
-        )
     some = None if ANY_MEMBER in allowed else frozenset(allowed)
-    whole = {name: _whole(f"{where}params_max.{name}", most[name]) for name in same}
-    return ParamBounds(allowed=some, most={**most, **whole})
+    try:
+        bounds = ParamBounds(allowed=some, most=most)
+    except ValueError as error:
+        raise SettingsError(f"{where}params_max.{error}") from None
+    whole = {
+        name: _whole(f"{where}params_max.{name}", most[name])
+        for name in ANSWER_TOKENS
+        if name in most
+    }
+    return structs.replace(bounds, most={**most, **whole})
 
 
 def _whole(where: str, most: Number) -> int:

@@ -12,7 +12,12 @@ from typing import TYPE_CHECKING
 import anyio.to_thread
 from msgspec import structs
 
-from wsserver.assembly.model_params import general_bounds, model_bounds, model_params
+from wsserver.assembly.model_params import (
+    general_bounds,
+    model_bounds,
+    model_params,
+    program_bounds,
+)
 from wsserver.assembly.upstream_headers import upstream_headers
 from wsserver.engine.breaker import Breaker, BreakerPolicy
 from wsserver.engine.param_bounds import UNBOUNDED
@@ -65,14 +70,15 @@ class Upstreams:
         """Returns which name leads where, each to one upstream.
 
         Args:
-            own: Names that lead to providers of the program's own.
+            own: Names that lead to providers of the program's own. Those that say
+                nothing of what clients may set have what the settings say.
 
         Raises:
             SettingsError: A model can't be had as the settings say.
         """
         settings, demo = self._settings, DemoProvider()
         self._bounds = general_bounds(settings)
-        configured = dict(own)
+        configured = {name: self._bounded(name, each) for name, each in own.items()}
         for name, model in settings.models.items():
             configured.setdefault(name, self._configured(name, model))
         if settings.local_model_path or settings.default_model == LOCAL_MODEL:
@@ -167,6 +173,10 @@ class Upstreams:
                     " name a file of certificates in PEM, or unset it"
                 ) from None
 
+    def _bounded(self, name: str, target: Target) -> Target:
+        bounds = program_bounds(name, target.params, target.bounds, self._bounds)
+        return structs.replace(target, bounds=bounds)
+
     def _configured(self, name: str, model: Model) -> Target:
         key = None
         if model.api_key_env is not None:
@@ -201,7 +211,7 @@ class Upstreams:
             model=target.model,
             address=target.address,
             params=target.params,
-            bounds=target.bounds,
+            bounds=target.bounds or UNBOUNDED,
             first_token_seconds=target.first_token_seconds
             or settings.upstream_first_token_timeout_seconds,
             breaker=self.breakers.setdefault(name, Breaker(policy)),

@@ -4,7 +4,7 @@ A bound is told to a client when it sets a member, and is in force again in each
 call: settings may be older than the bound, and another model may answer.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from msgspec import Struct
@@ -21,6 +21,9 @@ ANSWER_TOKENS: Final = (
 )
 """Names of one thing: how long an answer may be. Upstreams know one or more of them;
 llama.cpp goes by `n_predict` where `max_tokens` stands beside it."""
+
+MOST: Final = 2**53
+"""The highest bound: above it a JSON number is not exact everywhere."""
 
 _LONGEST_NAME = 64
 """A client's member may have a name as long as a frame; no error is."""
@@ -46,11 +49,36 @@ class ParamBounds(Struct, frozen=True, kw_only=True):
 
     Attributes:
         allowed: Names of those that they may set; None for any.
-        most: Upper bounds by name, at most one of them of `ANSWER_TOKENS`.
+        most: Upper bounds by name, each a number from 0 to `MOST`, at most one of them
+            of `ANSWER_TOKENS`.
+
+    Raises:
+        ValueError: A bound is none, or two are of one thing; begins with its name.
     """
 
     allowed: frozenset[str] | None = None
     most: Mapping[str, Number] = {}
+
+    def __post_init__(self) -> None:
+        """Checks the bounds."""
+        names: dict[str, str] = {}
+        for name, most in self.most.items():
+            if not _fits(most, MOST):
+                raise ValueError(
+                    f"{name}: {most!r} is no bound; write a number from 0 to {MOST}"
+                )
+            folded = name.casefold()
+            thing = ANSWER_TOKENS[0] if folded in ANSWER_TOKENS else folded
+            if thing in names:
+                raise ValueError(
+                    f"{name}: {names[thing]} is there too, a name of the same thing;"
+                    " leave the one that the upstream takes, which bounds both"
+                )
+            if folded in ANSWER_TOKENS and name != folded:
+                raise ValueError(
+                    f"{name}: upstreams take it in lower case; write {folded}"
+                )
+            names[thing] = name
 
     def check(self, params: Mapping[str, Any]) -> None:
         """Refuses what a client may not set.
@@ -63,15 +91,19 @@ class ParamBounds(Struct, frozen=True, kw_only=True):
                 if name not in self.allowed:
                     told = name if len(name) <= _LONGEST_NAME else None
                     raise BeyondBoundsError(told, self._not_allowed(name))
+        for name, most in self.beyond(params):
+            raise BeyondBoundsError(
+                name,
+                f"`{name}` may be a number from 0 to {most}; lower it, or leave it out",
+            )
+
+    def beyond(self, params: Mapping[str, Any]) -> Iterator[tuple[str, Number]]:
+        """Yields the members that are beyond a bound, and the bound."""
         for bound, most in self.most.items():
             for name in _spelt(params, bound):
                 value = params[name]
                 if value is not None and not _fits(value, most):
-                    raise BeyondBoundsError(
-                        name,
-                        f"`{name}` may be a number from 0 to {most}; lower it, or"
-                        " leave it out",
-                    )
+                    yield name, most
 
     def members(
         self, own: Mapping[str, Any], params: Mapping[str, Any]
@@ -95,7 +127,7 @@ class ParamBounds(Struct, frozen=True, kw_only=True):
             said = _said(params, bound) or _said(own, bound)
             for name in _spelt(members, bound):
                 del members[name]
-            if said or bound.casefold() in ANSWER_TOKENS:
+            if said or bound in ANSWER_TOKENS:
                 fitting = [value if _fits(value, most) else most for value in said]
                 members[bound] = min(fitting, default=most)
         return members

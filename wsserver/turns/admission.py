@@ -86,7 +86,7 @@ def check_params(config: Config, services: Services) -> None:
     target = services.models.resolve(name)
     assert target is not None, "the settings were checked"
     try:
-        target.bounds.check(config.params or {})
+        target.check(config.params or {})
     except BeyondBoundsError as error:
         step = "" if error.member is None else member_step(error.member)
         raise refusal(

@@ -23,7 +23,8 @@ class Target(Struct, frozen=True, kw_only=True):
         model: The name the upstream knows.
         context_tokens: How long a prompt may be; None for no limit of ours.
         params: Request members that each request has.
-        bounds: What conversations may add or override.
+        bounds: What conversations may add or override; None for what the settings say
+            for all models.
         passes_params: Whether the provider is given what the conversation says as it
             is: it asks several models, each with `params` and bounds of its own.
         first_token_seconds: How long a first token is waited for; None for the
@@ -36,17 +37,25 @@ class Target(Struct, frozen=True, kw_only=True):
     model: str
     context_tokens: int | None = None
     params: dict[str, Any] = {}
-    bounds: ParamBounds = UNBOUNDED
+    bounds: ParamBounds | None = None
     passes_params: bool = False
     first_token_seconds: float | None = None
     provider_name: str = "custom"
     address: str | None = None
 
+    def check(self, params: Mapping[str, Any]) -> None:
+        """Refuses what a conversation may not add or override.
+
+        Raises:
+            BeyondBoundsError: Which member that is, why, and what to do.
+        """
+        (self.bounds or UNBOUNDED).check(params)
+
     def members(self, params: Mapping[str, Any]) -> dict[str, Any]:
         """Returns what a request has of its own `params` and a conversation's."""
         if self.passes_params:
             return dict(params)
-        return self.bounds.members(self.params, params)
+        return (self.bounds or UNBOUNDED).members(self.params, params)
 
     def limits(self, limits: TurnLimits) -> TurnLimits:
         """Returns a turn's limits with those of this target."""

@@ -1,6 +1,5 @@
 """A conversation is judged when it is over, and not while one of its turns runs."""
 
-from functools import partial
 from typing import Any
 
 import anyio
@@ -42,10 +41,8 @@ async def end(server: Double, turn: int) -> None:
     await server.done(NAME, turn)
 
 
-@pytest.mark.parametrize("reread_has_it", [True, False])
-async def test_a_turn_that_begins_while_it_is_read_again_is_waited_for(
-    server: Double, reread_has_it: bool
-) -> None:
+async def be_one_user(server: Double, tally: Tally) -> None:
+    """Goes through the script once; its conversation is `NAME`."""
     scenario = {"title": "t", "stages": [{"seconds": 0, "users": 1}], "groups": [STEER]}
     run = Run(
         plan=Plan(scenario=msgspec.convert(scenario, Scenario), prompts={}),
@@ -54,6 +51,13 @@ async def test_a_turn_that_begins_while_it_is_read_again_is_waited_for(
         origin=Origin(server=ServerInfo(name="s", version="1"), started_at=""),
     )
     (group,) = run.plan.scenario.groups
+    await be_user(run, group, tally, number=0, time=0, late_seconds=0.0)
+
+
+@pytest.mark.parametrize("reread_has_it", [True, False])
+async def test_a_turn_that_begins_while_it_is_read_again_is_waited_for(
+    server: Double, reread_has_it: bool
+) -> None:
     tally = Tally(lambda: 0.0)
     left_over = 0
     replay = server.open
@@ -78,8 +82,7 @@ async def test_a_turn_that_begins_while_it_is_read_again_is_waited_for(
 
     server.open = open_  # pyright: ignore[reportAttributeAccessIssue]
     async with anyio.create_task_group() as tasks:
-        one_user = partial(be_user, number=0, time=0, late_seconds=0.0)
-        tasks.start_soon(one_user, run, group, tally)
+        tasks.start_soon(be_one_user, server, tally)
         turn = await server.begin(NAME)
         user = server.peer
         left_over = await server.message(NAME, await user.command("send"), steers=turn)
@@ -90,3 +93,34 @@ async def test_a_turn_that_begins_while_it_is_read_again_is_waited_for(
     assert tally.violations == []
     assert ended == [turn, left_over + 3]
     assert tally.counters["reread"] == 1
+
+
+async def test_a_log_that_grows_whenever_it_is_read_is_a_violation(
+    server: Double,
+) -> None:
+    tally = Tally(lambda: 0.0)
+    replay = server.open
+
+    async def open_(peer: Peer, frame: Frame) -> None:
+        if peer is not server.peers[0]:
+            log = server.logs[NAME]
+            grown: Frame = {"type": "config", "conversation": NAME, "config": {}}
+            log.append(grown | {"seq": len(log) + 1})
+            await server.peers[0].send(**log[-1])
+            await peer.send(type="caught_up", seq="bad")
+        await replay(peer, frame)
+
+    server.open = open_  # pyright: ignore[reportAttributeAccessIssue]
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(be_one_user, server, tally)
+        turn = await server.begin(NAME)
+        user = server.peer
+        await server.message(NAME, await user.command("send"), steers=turn)
+        await end(server, turn)
+        last = len(server.logs[NAME])
+        await user.reply(await user.command("delete"), "deleted")
+    assert len(server.peers) == 1 + 5
+    bad, grew = tally.violations
+    assert bad.kind == "bad_frame", "the same each time, and told once"
+    assert (grew.kind, grew.seq) == ("reread_differs", last + 5)
+    assert grew.what == "it grew each of the 5 times that it was read again"

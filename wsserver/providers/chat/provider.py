@@ -23,7 +23,6 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from wsserver.engine.model import (
-    Failure,
     Finished,
     ModelEvent,
     ModelRequest,
@@ -32,7 +31,8 @@ from wsserver.engine.model import (
 from wsserver.engine.secrets import without_userinfo
 from wsserver.providers.chat.decoder import ChatDecoder
 from wsserver.providers.chat.request import request_members
-from wsserver.providers.faults.failures import keys, without_key
+from wsserver.providers.chat.usage_asked import UsageAsked
+from wsserver.providers.faults.failures import StatusError, keys, without_key
 from wsserver.providers.http.unpacking import UnreadableError
 
 if TYPE_CHECKING:
@@ -45,6 +45,10 @@ if TYPE_CHECKING:
 _DRAIN_SECONDS: Final = 0.1
 # How long, after the upstream reported an error, for what else it has to say.
 _ERROR_SECONDS: Final = 1.0
+
+# With what servers answer members that they don't know: OpenAI's and vLLM's with the
+# first, Mistral's and whatever is made of FastAPI with the second.
+_UNKNOWN_MEMBER: Final = frozenset({400, 422})
 
 # llama.cpp goes on generating after a disconnect when it sees this one.
 _NEVER_SENT: Final = frozenset({"x-conversation-id"})
@@ -96,8 +100,7 @@ class OpenAIChat:
         self._slots = anyio.Semaphore(settings.pool_size)
         self._building = anyio.Lock()
         self._client: openai.AsyncOpenAI | None = None
-        # Some upstreams refuse to be asked for usage; those are asked once.
-        self._asks_usage = True
+        self._usage = UsageAsked()
 
     async def warm_up(self) -> None:
         """Loads the SDK, which takes seconds, so that no turn waits for it."""
@@ -125,14 +128,14 @@ class OpenAIChat:
                 body.close()
 
     async def _send(self, request: ModelRequest) -> "UpstreamBody":
-        asks_usage = self._asks_usage
+        asks_usage = self._usage.asks(request.model, anyio.current_time())
         try:
             return await self._post(request, asks_usage=asks_usage)
-        except UpstreamError as error:
-            if not (asks_usage and _minds_usage(error.failure)):
+        except StatusError as error:
+            if not (asks_usage and _minds_usage(error)):
                 raise
         body = await self._post(request, asks_usage=False)
-        self._asks_usage = False
+        self._usage.minded(request.model, anyio.current_time())
         return body
 
     async def _post(self, request: ModelRequest, *, asks_usage: bool) -> "UpstreamBody":
@@ -152,6 +155,9 @@ class OpenAIChat:
             # Left open: `stream` closes the body. Nothing is awaited in between
             # that a cancellation could hit.
             response = await manager.__aenter__()
+        except StatusError as error:
+            failure = without_key(error.failure, self._key)
+            raise StatusError(failure, error.status) from None
         except UpstreamError as error:
             failure = without_key(error.failure, self._key)
             raise UpstreamError(failure) from error.__cause__
@@ -267,8 +273,11 @@ def _check_url(base_url: str) -> None:
         raise ValueError(f"base_url is no HTTP URL: {without_userinfo(base_url)!r}")
 
 
-def _minds_usage(failure: Failure) -> bool:
-    return any(name in failure.message for name in ("stream_options", "include_usage"))
+def _minds_usage(error: StatusError) -> bool:
+    if error.status not in _UNKNOWN_MEMBER:
+        return False  # It may quote the request for whatever reason.
+    message = error.failure.message
+    return any(name in message for name in ("stream_options", "include_usage"))
 
 
 def _build_client(settings: OpenAIChatSettings) -> "openai.AsyncOpenAI":

@@ -9,6 +9,7 @@ from wsserver.providers.exact_json import is_array, is_object
 OWN_MEMBERS: Final = ("model", "messages", "stream")
 """Said for each request by the provider, never by settings or the client."""
 
+_OPTIONS: Final = "stream_options"
 _USAGE: Final = "include_usage"
 
 
@@ -42,13 +43,22 @@ def request_members(
             members["tool_choice"] = request.tool_choice
     if request.response_schema is not None:
         members["response_format"] = _response_format(request.response_schema)
-    options: Any = members.pop("stream_options", None) or {}
-    if is_object(options):
-        own = {name: value for name, value in options.items() if name != _USAGE}
-        options = {**own, _USAGE: True} if asks_usage else own
+    options = _stream_options(members.get(_OPTIONS), asks_usage=asks_usage)
+    members = _without(_OPTIONS, members)
     if options:
-        members["stream_options"] = options
+        members[_OPTIONS] = options
     return members
+
+
+def _stream_options(given: object, *, asks_usage: bool) -> dict[str, Any]:
+    """Returns the options; whether to ask for usage is not the client's to say."""
+    options = _without(_USAGE, given) if is_object(given) else {}
+    return {**options, _USAGE: True} if asks_usage else options
+
+
+def _without(name: str, members: Mapping[str, Any]) -> dict[str, Any]:
+    """Leaves out a member, however it is spelt."""
+    return {key: value for key, value in members.items() if key.casefold() != name}
 
 
 def _response_format(schema: dict[str, Any]) -> dict[str, Any]:

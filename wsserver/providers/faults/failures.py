@@ -17,7 +17,7 @@ from typing import Final, Literal
 from msgspec.structs import replace
 
 from wsserver.engine.ending import LONGEST_WAIT_SECONDS
-from wsserver.engine.model import Failure
+from wsserver.engine.model import Failure, UpstreamError
 from wsserver.engine.secrets import hide, telling_values, url_secrets
 from wsserver.providers.exact_json import is_object
 from wsserver.providers.faults.reports import Report, read_report
@@ -87,6 +87,18 @@ _BY_WORD: Final = (
     (("authentication", "permission", "api_key", "unauthorized", "forbidden"), 401),
     (("invalid_request", "badrequest", "bad_request", "not_found", "notfound"), 400),
 )
+
+
+class StatusError(UpstreamError):
+    """A model call that was answered with a status that is no 2xx.
+
+    Attributes:
+        status: The HTTP status.
+    """
+
+    def __init__(self, failure: Failure, status: int) -> None:
+        super().__init__(failure)
+        self.status = status
 
 
 def failure_from_status(

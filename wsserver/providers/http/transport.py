@@ -20,7 +20,11 @@ import anyio
 import httpx2
 
 from wsserver.engine.model import Failure, UpstreamError
-from wsserver.providers.faults.failures import failure_from_status, read_retry_after
+from wsserver.providers.faults.failures import (
+    StatusError,
+    failure_from_status,
+    read_retry_after,
+)
 from wsserver.providers.faults.refusals import Refusal, read_refusal
 from wsserver.providers.http.connection import Answer, Sink, UpstreamConnection
 from wsserver.providers.http.pool import ProxyRefusedError, UpstreamPool
@@ -148,7 +152,7 @@ class UpstreamTransport(httpx2.AsyncBaseTransport):
         body = UpstreamBody(connection, answer, self._pool)
         if not 200 <= answer.status < 300:
             try:
-                raise UpstreamError(await _refusal_of(answer, body))
+                raise StatusError(await _refusal_of(answer, body), answer.status)
             finally:
                 body.close()
         if _encoding(answer) not in _KNOWN_ENCODINGS:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from wsserver.log.store import StoreError
 from wsserver.stores import Durability
+from wsserver.stores.sqlite.disk_space import check_spare, keeps_space
 from wsserver.stores.sqlite.sql import statement
 
 SCHEMA_VERSION = 3
@@ -93,6 +94,7 @@ class SqliteFile:
         try:
             self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._lock = self._take_lock()
+            self._keeps_space = keeps_space(self._lock)
             with suppress(FileExistsError):
                 os.close(os.open(self.path, os.O_CREAT | os.O_EXCL, 0o600))
         except OSError as error:
@@ -126,6 +128,15 @@ class SqliteFile:
         os.pwrite(lock, b"%d\n" % os.getpid(), 0)
         return lock
 
+    def check_space(self) -> None:
+        """Returns if SQLite can write without an end of this process for lack of space.
+
+        Raises:
+            OSError: There is too little left.
+        """
+        if not self._keeps_space:
+            check_spare(self._lock)
+
     def release(self) -> None:
         """Lets others have the file; leaves nothing beside one that is no store."""
         if self._made_lock and not self._is_store:
@@ -136,9 +147,11 @@ class SqliteFile:
         """Opens a connection, for one thread at a time; creates the schema.
 
         Raises:
-            StoreError: The file is damaged, not ours, or of another version.
+            StoreError: The file is damaged, not ours, or of another version; or the
+                disk is full.
         """
         try:
+            self.check_space()
             connection = sqlite3.connect(
                 self.path,
                 timeout=_BUSY_SECONDS,
@@ -150,7 +163,7 @@ class SqliteFile:
             except BaseException:
                 connection.close()
                 raise
-        except sqlite3.Error as error:
+        except (sqlite3.Error, OSError) as error:
             raise explained(error, self.path) from error
         return connection
 

@@ -16,6 +16,7 @@ import sqlite3
 from collections.abc import Iterable, Sequence
 
 import msgspec
+import structlog
 from msgspec import structs
 
 from wsserver.log.entry import TEXT_KINDS, Entry
@@ -24,6 +25,8 @@ from wsserver.stores.rows import ROW_BYTES, Change, Row, does_not_follow, plan
 from wsserver.stores.sqlite.commit import Changed, transaction, write_rows
 from wsserver.stores.sqlite.text_files import TextFiles
 from wsserver.stores.sqlite.text_records import label, record
+
+log = structlog.get_logger(__name__)
 
 FULL_BYTES = 2_097_152
 """How long a file gets before all text is moved: some 20,000 tokens. Moving a
@@ -136,7 +139,10 @@ class Journal:
             self._note_rows(write)
         self._note_moved(moves)
         if clear:
-            self._end_move(clear=True)
+            try:
+                self._end_move(clear=True)
+            except OSError as error:  # it stays retired: the next move tries again
+                log.warning("store_text_not_cleared", error=str(error))
         return pages
 
     def move(self, connection: sqlite3.Connection, now: float) -> int:
@@ -146,6 +152,7 @@ class Journal:
         rows; other commits have their turns in between.
 
         Raises:
+            OSError: Text is in rows, but what was retired can't be cleared.
             sqlite3.Error: The file can't be written.
         """
         if self._unmoved is None:
@@ -172,7 +179,7 @@ class Journal:
         """Moves all text to rows; returns about how many pages that took.
 
         Raises:
-            sqlite3.Error: The file can't be written.
+            OSError, sqlite3.Error: As `move`.
         """
         self._unmoved = None
         pages = self.move(connection, now)

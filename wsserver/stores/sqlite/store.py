@@ -206,6 +206,7 @@ class SqliteStore:
 
     def _commit(self, writes: Sequence[Write], now: float) -> None:
         try:
+            self._file.check_space()
             if not self._power or not self._journal.put_all(writes):
                 self._commit_rows(writes, now)
         except (sqlite3.Error, OSError) as error:
@@ -229,14 +230,16 @@ class SqliteStore:
 
     def _move_text(self) -> None:
         try:
+            self._file.check_space()
             self._pages += self._journal.move_all(self._writing, self._now)
-        except sqlite3.Error as error:
+        except (sqlite3.Error, OSError) as error:
             raise explained(error, self._file.path) from error
 
     def _move_full(self) -> None:
         try:
+            self._file.check_space()
             self._pages += self._journal.move(self._writing, self._now)
-        except (sqlite3.Error, StoreError) as error:
+        except (sqlite3.Error, OSError, StoreError) as error:
             # The files still have it. Once they are full, text comes in commits.
             log.warning("store_text_not_moved", error=str(error))
             self._stuck = True
@@ -255,6 +258,7 @@ class SqliteStore:
 
     def _finish(self) -> None:
         try:
+            self._file.check_space()
             self._journal.move_all(self._writing, self._now)
             closed(self._writing)
             remove_text_files(self._file.path)
@@ -312,8 +316,10 @@ class SqliteStore:
 
     def _move(self, connection: sqlite3.Connection, mode: str) -> bool:
         try:
+            self._file.check_space()
             result = connection.execute(f"PRAGMA wal_checkpoint({mode})").fetchone()
-        except sqlite3.Error as error:  # the log still has the commits: later again
+        except (sqlite3.Error, OSError) as error:
+            # The log still has the commits: later again.
             log.warning("store_checkpoint_failed", error=str(error))
             return False
         return not result[0]

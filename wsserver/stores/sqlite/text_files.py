@@ -3,8 +3,9 @@
 They are mapped into memory, so that appending is a copy, without a system call; what was
 copied is with the operating system, which a killed process can't take back. A page that
 is not in memory has to be read first, which may block for a moment. The space is taken
-beforehand; but a file system that writes elsewhere than it read (btrfs, ZFS) may still run
-out of it, and then the copy ends the process (SIGBUS). Behind the last record are zeros.
+beforehand. Where a file does not keep it (`wsserver.stores.sqlite.disk_space`), a copy to a full
+disk would end the process (SIGBUS); there they are written. Behind the last record are
+zeros.
 """
 
 import errno
@@ -21,6 +22,7 @@ import structlog
 from msgspec import Struct
 
 from wsserver.log.entry import Entry
+from wsserver.stores.sqlite.disk_space import keeps_space
 from wsserver.stores.sqlite.text_records import has_records_behind, records
 
 log = structlog.get_logger(__name__)
@@ -56,21 +58,28 @@ class TextFiles:
         self._used = 0  # of the other one
         self._power = power
         with ExitStack() as making:
-            self._written = _Mapped(f"{path}{_SUFFIXES[0]}")
+            self._written = _File(f"{path}{_SUFFIXES[0]}")
             making.callback(self._written.remove)
-            self._other = _Mapped(f"{path}{_SUFFIXES[1]}")
+            self._other = _File(f"{path}{_SUFFIXES[1]}")
             making.callback(self._other.remove)
             if power:
                 _sync_folder(path.parent)
             making.pop_all()
 
     def append(self, record: bytes) -> bool:
-        """Appends a record, or several; returns whether there was room for it."""
+        """Appends a record; returns whether there was room for it, here and on the disk."""
         begin = self.size
         end = begin + len(record)
         if end > FILE_BYTES:
             return False
-        self._written.bytes[begin:end] = record
+        mapping = self._written.mapping
+        if mapping is not None:
+            mapping[begin:end] = record
+        else:
+            try:
+                self._written.write(record, begin)
+            except OSError:  # a piece of it is no harm, and is overwritten
+                return False
         self.size = end
         return True
 
@@ -88,10 +97,10 @@ class TextFiles:
             return False
         # A copy to the mapping would have far more than it written to the medium.
         try:
-            _write(self._written.file, records, begin)
+            self._written.write(records, begin)
             _sync(self._written.file)
         except OSError:
-            self._written.bytes[begin : begin + len(records)] = bytes(len(records))
+            self._written.erase(begin, begin + len(records))
             raise
         self.size += len(records)
         return True
@@ -104,8 +113,12 @@ class TextFiles:
         self.retired = True
 
     def clear(self) -> None:
-        """Overwrites the file that was retired; blocks where that waits for the medium."""
-        self._other.bytes[: self._used] = bytes(self._used)
+        """Empties the file that was retired; blocks where that waits for the medium.
+
+        Raises:
+            OSError: It still has what it had, and stays retired.
+        """
+        self._other.erase(0, self._used)
         self.retired = False
         if self._power:
             try:
@@ -124,31 +137,50 @@ class TextFiles:
         self._other.remove()
 
 
-class _Mapped:
+class _File:
+    """A file of `FILE_BYTES`.
+
+    Attributes:
+        file: Its descriptor.
+        mapping: It in memory; None where a copy to there may end the process.
+    """
+
     def __init__(self, name: str) -> None:
         self._name = name
         self.file = os.open(name, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
+        self.mapping: mmap.mmap | None = None
         try:
-            with open(self.file, "wb", closefd=False) as file:
-                file.write(bytes(FILE_BYTES))
-            self.bytes = mmap.mmap(self.file, FILE_BYTES)
+            if keeps_space(self.file):
+                with open(self.file, "wb", closefd=False) as file:
+                    file.write(bytes(FILE_BYTES))
+                self.mapping = mmap.mmap(self.file, FILE_BYTES)
+            else:
+                os.ftruncate(self.file, FILE_BYTES)
         except BaseException:
             os.close(self.file)
             os.unlink(name)
             raise
 
+    def write(self, content: bytes, at: int) -> None:
+        if os.pwrite(self.file, content, at) < len(content):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    def erase(self, begin: int, end: int) -> None:
+        """Lets zeros be there; behind it are none but zeros already."""
+        if self.mapping is not None:
+            self.mapping[begin:end] = bytes(end - begin)
+        else:  # zeros that are written would take space, which may be lacking
+            os.ftruncate(self.file, begin)
+            os.ftruncate(self.file, FILE_BYTES)
+
     def close(self) -> None:
-        self.bytes.close()
+        if self.mapping is not None:
+            self.mapping.close()
         os.close(self.file)
 
     def remove(self) -> None:
         self.close()
         os.unlink(self._name)
-
-
-def _write(file: int, content: bytes, at: int) -> None:
-    if os.pwrite(file, content, at) < len(content):
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
 def _sync(file: int) -> None:

@@ -1,0 +1,192 @@
+"""What a model must have been told: the settings of the start, and who said what.
+
+It goes by the log alone, so nothing of another life of the conversation, of what a
+fork left behind, or of what was trimmed may be in a prompt.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from msgspec import UNSET
+from msgspec.structs import asdict
+
+from protocol.commands import Command, Configure
+from protocol.content import Config
+from protocol.control import Reply
+from protocol.events import (
+    ConfigEvent,
+    DoneEvent,
+    MessageEvent,
+    StartEvent,
+    ToolResultEvent,
+    UsageEvent,
+)
+from tests.simulation.changes import NO_MODEL
+from tests.simulation.log_oracle import Log, Report
+from tests.simulation.model import Model
+from wsserver.engine.model import ModelRequest
+
+LATE_SECONDS = 1.0
+"""How long a model may say something after its conversation was deleted."""
+
+
+def check_prompts(log: Log, model: Model, report: Report) -> None:
+    """Checks every call of a model that was made for a log."""
+    wrong = partial(_say, log.name, report)
+    config, turns = Config(), _turns(log)
+    places = [1, *sorted(end + 1 for end in log.life.ends)]
+    for event in log.events:
+        if isinstance(event, ConfigEvent):
+            config = event.config
+        elif isinstance(event, ToolResultEvent):
+            _check_output(event, log, wrong)
+        elif isinstance(event, StartEvent) and event.seq > log.base:
+            if event.model != (config.model or "test"):
+                wrong(f"turn {event.turn} asked {event.model} under {config}")
+            for request in model.requests[event.request_id]:
+                _check_settings(event, request, config, wrong)
+                users = [m["content"] for m in request.messages if m["role"] == "user"]
+                if not any(turns.tell(event.turn, users, place) for place in places):
+                    wrong(f"turn {event.turn} was told {users}")
+            ended, said = log.life.ended_at, model.said_at.get(event.request_id, 0.0)
+            if ended is not None and said > ended + LATE_SECONDS:
+                wrong(f"turn {event.turn} went on after its conversation was deleted")
+    for seq, steered in turns.joined(log):
+        request_id = turns.starts[steered].request_id
+        asked = [m["content"] for p in model.prompts[request_id] for m in p]
+        if turns.messages[seq].content not in asked:
+            wrong(f"{turns.messages[seq]} reached no model")
+
+
+def _say(name: str, report: Report, what: str) -> None:
+    report(f"prompts of {name}: {what}")
+
+
+def _check_settings(
+    start: StartEvent, request: ModelRequest, config: Config, wrong: Report
+) -> None:
+    said = [m["content"] for m in request.messages if m["role"] == "system"]
+    tools = [tool["function"]["name"] for tool in request.tools]
+    told = (said, tools, request.params, request.model)
+    meant = (
+        [config.instructions] if config.instructions else [],
+        [tool.name for tool in config.tools or ()],
+        config.params or {},
+        start.model,
+    )
+    if told != meant:
+        wrong(f"turn {start.turn} was asked with {told}, not with {meant}")
+
+
+def _check_output(event: ToolResultEvent, log: Log, wrong: Report) -> None:
+    if event.seq > log.base and isinstance(event.output, dict):
+        epoch = event.output.get("epoch")
+        if epoch != log.life.epoch:
+            wrong(f"a result of the epoch {epoch} came into {log.life.epoch}: {event}")
+
+
+class _Turns:
+    """The turns of a log, by what the users said."""
+
+    def __init__(self) -> None:
+        self.messages: dict[int, MessageEvent] = {}
+        self.starts: dict[int, StartEvent] = {}
+        self.withdrawn: set[int] = set()
+        self.own: set[int] = set()
+
+    def tell(self, turn: int, users: Sequence[Any], place: int) -> bool:
+        """Whether a turn may have been told this, while the log began at a place."""
+        before: list[Any] = []
+        for number, start in self.starts.items():
+            if number < turn and number not in self.withdrawn:
+                if min(number, start.message) >= place:
+                    before += [
+                        self.messages[seq].content
+                        for seq in (start.message, *self._steer(number))
+                    ]
+        own = self.messages.get(self.starts[turn].message)
+        if own is None or users[: len(before) + 1] != [*before, own.content]:
+            return False
+        joined = iter(m.content for m in self.messages.values() if m.steers == turn)
+        return all(user in joined for user in users[len(before) + 1 :])
+
+    def joined(self, log: Log) -> list[tuple[int, int]]:
+        """Returns messages without a turn of their own, and what they steered."""
+        if log.life.ended_at is not None:
+            return []
+        return [
+            (seq, message.steers)
+            for seq, message in self.messages.items()
+            if seq not in self.own and message.steers in self.starts
+        ]
+
+    def _steer(self, turn: int) -> list[int]:
+        return [
+            seq
+            for seq, message in self.messages.items()
+            if message.steers == turn and seq not in self.own
+        ]
+
+
+def _turns(log: Log) -> _Turns:
+    turns = _Turns()
+    calls: dict[int, int] = {}
+    for event in log.events:
+        match event:
+            case MessageEvent():
+                turns.messages[event.seq] = event
+            case StartEvent():
+                turns.starts[event.turn] = event
+                turns.own.add(event.message)
+            case UsageEvent():
+                calls[event.turn] = event.model_calls
+            case DoneEvent() if event.status == "interrupted" and not calls[event.turn]:
+                turns.withdrawn.add(event.turn)
+            case _:
+                pass
+    return turns
+
+
+def check_settings(
+    logs: Sequence[Log],
+    given: Sequence[Command],
+    replies: Mapping[str, list[Reply]],
+    report: Callable[[str], None],
+) -> None:
+    """Checks that each `configure` had effect as it says, and once."""
+    told: dict[tuple[str, int], list[Configure]] = {}
+    for command in given:
+        if isinstance(command, Configure):
+            reply = replies[command.id][0]
+            if reply.seq:
+                told.setdefault((command.conversation, reply.seq), []).append(command)
+            bad = reply.error is not None and reply.error.code == "bad_model"
+            if bad and command.config.model == NO_MODEL:
+                continue
+            if bad or (reply.ok and command.config.model == NO_MODEL):
+                report(f"{command} was told {reply}")
+    several = [log.name for log in logs]
+    for log in logs:
+        config, own = Config(), 0
+        for event in log.events:
+            if not isinstance(event, ConfigEvent):
+                continue
+            own += event.seq > log.base
+            commands = told.get((log.name, event.seq), [])
+            changed = [_changed(config, command.config) for command in commands]
+            first = own == 1 and config == Config()  # made with it, or a fork's
+            once = several.count(log.name) == 1 and event.seq > log.base
+            if once and not first and event.config not in changed:
+                report(f"{log.name} was configured by nobody: {event}")
+            config = event.config
+
+
+def _changed(config: Config, change: Config) -> Config:
+    members = asdict(config)
+    for name, value in asdict(change).items():
+        if value is None:
+            members[name] = UNSET
+        elif value is not UNSET:
+            members[name] = value
+    return Config(**members)
