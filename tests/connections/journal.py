@@ -91,6 +91,13 @@ class Journal:
         await self.disk.commit([write], 0.0)
         self.log.committed(write)
 
+    async def leave_memory(self) -> None:
+        """Commits, so that nothing but the store has it."""
+        self.log.keep_from(self.log.head + 1)
+        self.log.compact_soon()
+        await self.commit()
+        assert self.log.tail(1) == []
+
     async def told(self, *texts: str, **members: Any) -> "Journal":
         self.say(*texts, **members)
         await self.commit()

@@ -94,7 +94,7 @@ class Gathering:
         self.holding = False
         entries = block or self._log.read(after, MOST_BYTES)
         if not entries:
-            return None if entries is None else after
+            return None if entries is None else self._log.stored
         run, followed = self._run(entries, after)
         if not run:
             return self._before_text(entries, after, max_bytes)
@@ -118,7 +118,11 @@ class Gathering:
         if not followed and size < MOST_BYTES:
             # What came from the store ends here.
             more = self._log.read(end, MOST_BYTES)
-            return self.through(after, [*run, *more], max_bytes, now) if more else None
+            if more is None:
+                return None
+            if more:
+                return self.through(after, [*run, *more], max_bytes, now)
+            # The rest was trimmed.
         return last_cut(run, max_bytes) or end
 
     def _newest(

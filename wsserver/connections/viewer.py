@@ -50,7 +50,8 @@ class View:
         connection: The connection's id.
         handles: Names of the tools the connection runs; see `let_run`.
         log: The conversation's log.
-        position: The cursor: everything up to it was handed to the transport.
+        position: The cursor: everything up to it was handed to the transport, or
+            trimmed before it could be.
         ready: Whether it stands in the writer's ring.
         debt: How many bytes it has sent beyond its turns.
         starved: Whether what comes next has to be fetched from the store.
@@ -257,6 +258,8 @@ class View:
         entries = [e for e in [*begun, *entries] if e.seq > self.position]
         if self.closed or not entries:
             used()
+            if not self.closed:
+                self._pass_over_trimmed()
             return
         self._block, self._block_used = entries, used
         self._wake()
@@ -310,6 +313,16 @@ class View:
         self.starved = True
         self._on_starved(self)
 
+    def _pass_over_trimmed(self) -> None:
+        """Moves behind what was trimmed before it was sent, if something was.
+
+        Where nothing follows, the `caught_up` tells the client that it has a hole.
+        """
+        trimmed = self.log.oldest - 1
+        if self.position < trimmed:
+            self.position = self._caught_up_at = trimmed
+            self._wake()
+
     def _replay(self, head: int, through: int, max_bytes: int, out: list[bytes]) -> int:
         size = 0
         if self.position < head:
@@ -329,6 +342,8 @@ class View:
         if not entries:
             if entries is None:
                 self._starve()
+            else:
+                self._pass_over_trimmed()
             return 0
         # Where the log was trimmed beyond a cursor that lags, what comes next does not
         # fit: that tells the client to open again.

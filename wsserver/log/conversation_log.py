@@ -244,15 +244,18 @@ class ConversationLog:
         return cut(tail.entries, after, stored, max_bytes)
 
     async def fetch(self, after: int, max_bytes: int) -> list[Entry]:
-        """Returns the same from the store.
+        """Returns the same from the store; nothing only where all of it was trimmed.
 
         Raises:
             StoreError: The store can't be read.
         """
-        after = max(after, self.oldest - 1)
-        through = self._committed
-        rows = await self._store.read(self.key, after, max_bytes)
-        return cut(rows, after, through, max_bytes)
+        while True:
+            after = max(after, self.oldest - 1)
+            through = self._committed
+            rows = await self._store.read(self.key, after, max_bytes)
+            found = cut(rows, after, through, max_bytes)
+            if found or after >= self.oldest - 1:  # no trim has overtaken the read
+                return found
 
     def tail(self, first: int) -> list[Entry]:
         """Returns what memory holds from `first` on, stored or not."""

@@ -30,6 +30,8 @@ async def read_whole(
     while not log.remembers(following):
         batch = await log.fetch(following - 1, max_bytes)
         if not batch:
+            if following < log.oldest:  # what is between was trimmed, so all before is
+                entries.clear()
             break
         _go_on(entries, batch)
         following = batch[-1].seq + 1
