@@ -30,7 +30,10 @@ MOST_UNREAD = 64
 """Messages that a server has not read before the next one waits."""
 
 _END_SECONDS = 0.25
-"""For each of: the end of its input, SIGTERM, SIGKILL. All are part of a drain."""
+"""For each of: the end of its input, SIGTERM. All are part of a drain."""
+
+_KILL_SECONDS = 1.0
+"""For SIGKILL, which no process refuses: only a busy machine takes so long."""
 
 _LINE_BYTES = 2000
 _LINES_SHOWN = 5
@@ -155,10 +158,14 @@ async def _end(process: Process) -> None:
     assert process.stdin is not None, "standard input is a pipe"
     with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError, OSError):
         await process.stdin.aclose()
-    for forces in (_nothing, _ask_to_end, _kill):
+    for forces, seconds in (
+        (_nothing, _END_SECONDS),
+        (_ask_to_end, _END_SECONDS),
+        (_kill, _KILL_SECONDS),
+    ):
         with suppress(ProcessLookupError):
             forces(process)
-        with anyio.move_on_after(_END_SECONDS):
+        with anyio.move_on_after(seconds):
             await process.wait()
         if process.returncode is not None:
             break
