@@ -46,6 +46,22 @@ def test_the_unit_is_started_again_however_often_it_fails() -> None:
     assert 5 * int(pause) > 10
 
 
+def test_what_the_server_started_is_there_until_it_has_drained() -> None:
+    # As `systemctl stop` has it by default, MCP servers would end with the first signal.
+    assert unit()["KillMode"] == ["mixed"]
+
+
+def test_programs_that_the_server_starts_have_a_home_they_may_write_to() -> None:
+    environ = variables(unit()["Environment"])
+    assert unit()["ProtectSystem"] == ["strict"]
+    assert environ["HOME"] == f"%S/{unit()['StateDirectory'][0]}"
+
+
+def test_an_abort_by_the_watchdog_says_where_it_hung_and_keeps_nothing() -> None:
+    assert variables(unit()["Environment"])["PYTHONFAULTHANDLER"] == "1"
+    assert unit()["LimitCORE"] == ["0"]
+
+
 def container() -> list[tuple[str, str]]:
     """Returns the container file's instructions, continued lines joined."""
     text = (GUIDES / "Containerfile").read_text().replace("\\\n", " ")
