@@ -6,6 +6,7 @@ from typing import Any
 import orjson
 from msgspec import structs
 
+from wsserver.engine.json_values import misfit
 from wsserver.engine.param_bounds import ANSWER_TOKENS, Number, ParamBounds
 from wsserver.providers.chat_request import is_own
 from wsserver.settings import Settings
@@ -27,6 +28,11 @@ def model_params(name: str, model: Model) -> dict[str, Any]:
     where = f"models.{name}.params"
     _check_names(where, model.params)
     for member, value in model.params.items():
+        wrong = misfit(value)
+        if wrong is not None:
+            raise SettingsError(
+                f"{where}.{member}{wrong.path}: {wrong.what}; {wrong.remedy}"
+            )
         if not _is_json(value):
             raise SettingsError(
                 f"{where}.{member}: JSON has no dates and no infinity; write another"
