@@ -7,7 +7,12 @@ import orjson
 from msgspec import structs
 
 from wsserver.engine.json_values import misfit
-from wsserver.engine.param_bounds import ANSWER_TOKENS, Number, ParamBounds
+from wsserver.engine.param_bounds import (
+    ANSWER_TOKENS,
+    Number,
+    ParamBounds,
+    spelt_out,
+)
 from wsserver.providers.chat_request import is_own
 from wsserver.settings import Settings
 from wsserver.settings_error import SettingsError
@@ -94,9 +99,9 @@ def program_bounds(
 def _check_own(
     where: str, params: Mapping[str, Any], bounds: ParamBounds, which: str
 ) -> None:
-    for member, most in bounds.beyond(params):
+    for steps, most in bounds.beyond(params):
         raise SettingsError(
-            f"{where}params.{member}: {which} takes a number from 0 to {most} only;"
+            f"{where}params.{spelt_out(steps)}: {which} takes a number from 0 to {most} only;"
             " correct the one or the other"
         )
 
