@@ -10,7 +10,7 @@ import msgspec
 import typer
 
 from wsserver.settings import SECRETS, TABLES
-from wsserver.sources import FIELDS, Loaded, load
+from wsserver.sources import FIELDS, Loaded, as_written, load
 
 Load = Callable[[], Loaded]
 """Reads the settings of all sources; raises `SettingsError`."""
@@ -73,7 +73,9 @@ def _option(name: str) -> Any:
         return typer.Option(
             f"--{flag}/--no-{flag}", help=schema["description"], show_default=False
         )
-    default = "" if field.default in (None, ()) else f" [default: {field.default}]"
+    default = ""
+    if field.default not in (None, ()):
+        default = f" [default: {as_written(field.default)}]"
     return typer.Option(
         f"--{flag}",
         *_ALIASES.get(name, []),

@@ -106,6 +106,17 @@ def load(
     )
 
 
+def as_written(value: object) -> str:
+    """Returns a value of a setting as somebody would write it."""
+    match value:
+        case float():
+            return f"{value:.16g}"
+        case tuple():
+            return ",".join(cast("tuple[str, ...]", value))
+        case _:
+            return str(value)
+
+
 def _from_file(path: Path, faults: list[SettingsError]) -> dict[str, _Found]:
     try:
         # Some editors begin UTF-8 with a byte order mark, which TOML has not.
@@ -246,9 +257,9 @@ def _expectation(kind: inspect.Type) -> str:
             text = _expectation(inner)
         case inspect.IntType() | inspect.FloatType():
             text = "a whole number" if isinstance(kind, inspect.IntType) else "a number"
-            text += "" if kind.ge is None else f" from {kind.ge:g}"
-            text += "" if kind.gt is None else f" above {kind.gt:g}"
-            text += "" if kind.le is None else f" to {kind.le:g}"
+            text += "" if kind.ge is None else f" from {as_written(kind.ge)}"
+            text += "" if kind.gt is None else f" above {as_written(kind.gt)}"
+            text += "" if kind.le is None else f" to {as_written(kind.le)}"
         case inspect.LiteralType(values=values):
             text = " or ".join(map(str, values))
         case inspect.UnionType(types=types):
