@@ -181,7 +181,7 @@ def _misfit(text: str, frame: type[Struct], re: str | None) -> FrameError:
     if missing is not None:
         wrong = f"is missing; it must be {words}"
     elif words == ANYTHING:
-        wrong = "holds a number that is out of range; send it as a string"
+        wrong = "holds a number too large to be read; send a smaller one, or send it as a string"
     else:
         wrong = f"must be {words}; got {_got(text, steps, words)}"
     path = path.replace("[...]", "[*]")

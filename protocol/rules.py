@@ -129,7 +129,7 @@ def _numbers(value: Any, path: str, re: str | None) -> None:
     except TypeError:
         raise FrameError(
             "bad_frame",
-            "An integer here is beyond 64 bits; send it as a string.",
+            "An integer here is beyond 64 bits; send a smaller one, or send it as a string.",
             _too_big(value, path),
             re,
         ) from None

@@ -99,6 +99,10 @@ def _load(path: Path, kind: type[_Kind]) -> _Kind:
         raise ScenarioError(f"{path}: can't be read: {error}") from None
     except tomllib.TOMLDecodeError as error:
         raise ScenarioError(f"{path}: is no TOML: {error}") from None
+    except RecursionError:
+        raise ScenarioError(f"{path}: is no TOML: it is nested too deep") from None
+    except ValueError:
+        raise ScenarioError(f"{path}: is no TOML: an integer is too long") from None
     try:
         return msgspec.convert(document, kind)
     except msgspec.ValidationError as error:

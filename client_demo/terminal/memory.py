@@ -118,7 +118,7 @@ class ChatMemory:
             return msgspec.json.decode(self._path.read_bytes(), type=_File)
         except FileNotFoundError:
             return _File()
-        except (OSError, msgspec.DecodeError) as error:
+        except (OSError, msgspec.DecodeError, RecursionError) as error:
             raise MemoryFileError(f"{self._path}: {error}; move it away") from error
 
     def _write(self) -> None:

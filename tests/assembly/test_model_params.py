@@ -127,8 +127,8 @@ async def test_what_a_model_does_not_say_the_server_says(table: Any) -> None:
             {},
             {"params_max": {"Max_Tokens": 1}},
             (
-                r"^models\.a\.params_max\.Max_Tokens: upstreams take it in lower case;"
-                " write max_tokens$"
+                r"^models\.a\.params_max\.Max_Tokens: upstreams know it as max_tokens;"
+                " write that$"
             ),
         ),
         *(
@@ -162,6 +162,13 @@ async def test_what_can_not_be_meant_is_refused(
 ) -> None:
     with pytest.raises(SettingsError, match=expected):
         await table(models={"a": Model(base_url=URL, **its)}, **general)
+
+
+async def test_nor_may_objects_of_its_own_params_be_beyond(table: Any) -> None:
+    model = Model(base_url=URL, params={"reasoning": {"max_tokens": 11}})
+    expected = r"^models\.a\.params\.reasoning\.max_tokens: params_max takes a number"
+    with pytest.raises(SettingsError, match=expected):
+        await table(models={"a": model}, params_max={"max_tokens": 10})
 
 
 async def test_a_number_of_tokens_is_sent_without_a_point(table: Any) -> None:

@@ -1,6 +1,7 @@
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from datetime import date
+from functools import reduce
 from math import inf
 from pathlib import Path
 from typing import Any, Self
@@ -214,6 +215,15 @@ async def test_a_fallback_that_can_not_be_is_refused(
         ({"stream": False}, r"models\.a\.params\.stream: the server says this"),
         ({"x": date(2026, 1, 1)}, r"models\.a\.params\.x: JSON has no dates"),
         ({"x": [{"y": inf}]}, r"models\.a\.params\.x: JSON has no dates"),
+        (
+            {"seed": 10**30},
+            r"models\.a\.params\.seed: an integer beyond 64 bits; write a smaller one",
+        ),
+        ({"x": {"y": [2**64]}}, r"models\.a\.params\.x\.y\[0\]: an integer beyond"),
+        (
+            {"x": reduce(lambda inner, _: [inner], range(3000), [])},
+            r"models\.a\.params\.x: tables and lists that stand more than 64 deep",
+        ),
     ],
 )
 async def test_params_that_can_not_be_sent(

@@ -80,9 +80,12 @@ async def test_conversations_are_remembered_by_their_server(tmp_path: Path) -> N
     assert [one.name for one in path.parent.iterdir()] == ["chat.json"]
 
 
-async def test_a_file_that_is_something_else_is_left_alone(tmp_path: Path) -> None:
+@pytest.mark.parametrize("text", ["[1]", '{"x":' + "[" * 9000])
+async def test_a_file_that_is_something_else_is_left_alone(
+    tmp_path: Path, text: str
+) -> None:
     path = tmp_path / "chat.json"
-    path.write_text("[1]")
+    path.write_text(text)
     with pytest.raises(MemoryFileError, match=r"chat\.json: .*move it away"):
         await remembering(path, "ws://a")
     path.unlink()

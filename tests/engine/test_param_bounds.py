@@ -29,6 +29,12 @@ def bounds(*allowed: str, **most: Number) -> ParamBounds:
         (bounds(max_tokens=10), {"max_completion_tokens": 0}),
         (bounds(max_tokens=10), {"max_tokens": None}),
         (bounds(n=1.5), {"n": 1.5}),
+        (bounds(max_tokens=10), {"reasoning": {"max_tokens": 10, "effort": "low"}}),
+        (bounds(max_tokens=10, budget_tokens=99), {"thinking": {"budget_tokens": 99}}),
+        (bounds(n=1), {"thinking": {"budget_tokens": 99}}),
+        # A schema names members too, and bounds none of them.
+        (bounds(max_tokens=10), {"x": {"properties": {"max_tokens": {"maximum": 99}}}}),
+        (bounds(n=1), {"x": {"n": [5, None]}, "y": [[{"n": None}]]}),
     ],
 )
 def test_what_is_within_the_bounds_is_taken(
@@ -78,6 +84,29 @@ def test_what_is_within_the_bounds_is_taken(
         (bounds(n=1), {"n": [1]}, "n", "0 to 1"),
         (bounds(n=1), {"N": 2}, "N", "0 to 1"),
         (bounds(max_tokens=10), {"Max_Token\u017f": 11}, "Max_Token\u017f", "0 to 10"),
+        (bounds(max_tokens=10), {"maxOutputTokens": 11}, "maxOutputTokens", "0 to 10"),
+        (
+            bounds(max_completion_tokens=10),
+            {"reasoning": {"max_tokens": 11}},
+            "reasoning.max_tokens",
+            r"`reasoning\.max_tokens` may be a number from 0 to 10; lower it, or leave",
+        ),
+        (
+            bounds(max_tokens=10),
+            {"thinking": {"type": "enabled", "budget_tokens": 11}},
+            "thinking.budget_tokens",
+            "0 to 10",
+        ),
+        (
+            bounds(max_tokens=10),
+            {"extra_body": {"google": {"thinking_config": {"thinkingBudget": -1}}}},
+            "extra_body.google.thinking_config.thinkingBudget",
+            "0 to 10",
+        ),
+        (bounds(max_tokens=10), {"thinking_budget": 11}, "thinking_budget", "0 to 10"),
+        (bounds(max_tokens=10), {"x": {"max_tokens": "11"}}, "x.max_tokens", "0 to 10"),
+        (bounds(n=1), {"extra_body": [1, {"N": 2}]}, "extra_body.1.N", "0 to 1"),
+        (bounds(n=1), {"x" * 160: {"n": 2}}, None, r"^`…\.n` may be"),
     ],
 )
 def test_what_is_beyond_is_refused(
@@ -85,7 +114,8 @@ def test_what_is_beyond_is_refused(
 ) -> None:
     with pytest.raises(BeyondBoundsError, match=why) as caught:
         bound.check(params)
-    assert caught.value.member == member
+    steps = caught.value.steps
+    assert (".".join(map(str, steps)) or None) == member
 
 
 @pytest.mark.parametrize(
@@ -100,6 +130,8 @@ def test_what_is_beyond_is_refused(
         {"n": 1, "N": 1},
         {"max_tokens": 1, "n_predict": 1},
         {"MAX_TOKENS": 1},
+        {"maxTokens": 1},
+        {"top_k": 1, "topK": 1},
     ],
 )
 def test_what_bounds_nothing_is_no_bound(most: Any) -> None:
@@ -137,6 +169,33 @@ def test_what_bounds_nothing_is_no_bound(most: Any) -> None:
         (bounds(n=4), {"n": 2}, {"n": None}, {"n": 2}),
         (bounds(n=4), {"n": 2}, {"n": 5}, {"n": 4}),
         (bounds(n=4), {}, {"n": [5]}, {"n": 4}),
+        # What gateways take length limits from, too: objects, at any depth.
+        (
+            bounds(max_tokens=9),
+            {"extra_body": {"n": 5}},
+            {
+                "reasoning": {"max_tokens": 10, "effort": "high"},
+                "x": [{"n_predict": -1}],
+            },
+            {
+                "extra_body": {"n": 5},
+                "reasoning": {"max_tokens": 9, "effort": "high"},
+                "x": [{"n_predict": 9}],
+                "max_tokens": 9,
+            },
+        ),
+        (
+            bounds(max_tokens=9),
+            {},
+            {"max_tokens": 4, "thinking": {"budget_tokens": 10}, "thinking_budget": 10},
+            {"max_tokens": 4, "thinking": {"budget_tokens": 9}, "thinking_budget": 9},
+        ),
+        (
+            bounds(n=4),
+            {},
+            {"extra_body": {"n": 5, "m": {"n": [7]}}},
+            {"extra_body": {"n": 4, "m": {"n": [7]}}},
+        ),
         # Some upstreams do not mind the case of a name.
         (bounds(n=4), {}, {"N": 9}, {"n": 4}),
         (
@@ -160,6 +219,18 @@ NAMES = st.sampled_from([*ANSWER_TOKENS[:3], "n", "temperature", "store"])
 SPELT = NAMES | NAMES.map(str.title)
 VALUES = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=2)
 PARAMS = st.dictionaries(SPELT, VALUES, max_size=6)
+OBJECTS = st.dictionaries(
+    SPELT | st.just("o"),
+    st.recursive(
+        VALUES,
+        lambda inner: (
+            st.lists(inner, max_size=2)
+            | st.dictionaries(SPELT | st.just("thinkingBudget"), inner, max_size=3)
+        ),
+        max_leaves=5,
+    ),
+    max_size=4,
+)
 
 
 @st.composite
@@ -185,6 +256,18 @@ def test_no_request_is_beyond_the_bounds(
             assert 0 <= members[name] <= most
     if bound.allowed is not None:
         assert members.keys() <= bound.allowed | bound.most.keys()
+
+
+@given(any_bounds(), OBJECTS)
+def test_nothing_in_an_object_is_beyond_the_bounds(
+    bound: ParamBounds, params: dict[str, Any]
+) -> None:
+    members = bound.members({}, params)
+    assert not list(bound.beyond(members)), "what is sent could be set"
+    if not list(bound.beyond(params)) and bound.allowed is None:
+        others = params.keys() & members.keys() - bound.most.keys()
+        # By what is shown: a number that is none equals nothing.
+        assert all(repr(members[name]) == repr(params[name]) for name in others)
 
 
 @given(any_bounds(), PARAMS)

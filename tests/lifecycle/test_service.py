@@ -94,6 +94,10 @@ async def test_it_gives_two_of_them_in_the_time_that_it_has(
         await Service({"WATCHDOG_USEC": "30000000"}).live()
 
 
+def test_a_time_as_long_as_a_variable_is_no_fault() -> None:
+    Service({"WATCHDOG_USEC": "9" * 5000})
+
+
 @pytest.mark.parametrize(
     "environ",
     [

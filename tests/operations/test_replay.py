@@ -196,6 +196,7 @@ async def test_what_answers_but_sends_no_frames_is_told() -> None:
         (b"", "line 1 is no recording's header"),
         (b"\xff\xfe", "line 1 is no recording's header"),
         (b'{"type":"hello"}', "line 1 is no recording's header"),
+        (b'{"a":' + b"[" * 9000, "line 1 is no recording's header"),
         (b'{"recording":2,"server":{"name":"x","version":"0"},"started_at":"","content":"whole"}', "version 2"),
         (b'{"recording":1,"server":{"name":"x","version":"0"},"started_at":"","content":"whole"}\n\n{"kind":"no"}', "line 3"),
     ],

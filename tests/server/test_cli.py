@@ -1,4 +1,5 @@
 import pwd
+import re
 import subprocess
 import sys
 import tomllib
@@ -6,11 +7,12 @@ from pathlib import Path
 
 import anyio
 import pytest
+import typer
 
 from wsserver import __version__, cli
 from wsserver.server import serving
 from wsserver.settings import TABLES, Settings, SettingsError
-from wsserver.settings.sources import FIELDS
+from wsserver.settings.sources import FIELDS, load
 
 
 def run(
@@ -48,6 +50,22 @@ def test_the_module_is_the_command() -> None:
         check=True,
     )
     assert done.stdout == f"wsserver {__version__}\n"
+
+
+def test_help_has_defaults_as_one_would_write_them() -> None:
+    """So that they can be given as they stand there, and no number has more to it."""
+    serve = typer.main.get_command(cli.command_line()).commands["serve"]
+    shown = {
+        option.name: found[1]
+        for option in serve.params
+        if (found := re.search(r" \[default: (.*)\]$", option.help or ""))
+    }
+    assert shown["params_allowed"] == "*"
+    assert shown["heartbeat_seconds"] == "20"
+    assert shown["max_turn_bytes"] == "4194304"
+    assert not [text for text in shown.values() if re.search(r"[('\"]|\.0$|e\+", text)]
+    loaded = load(flags=shown, environ={}).settings
+    assert loaded == Settings()
 
 
 @pytest.mark.parametrize("found", [True, False])

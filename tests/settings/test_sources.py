@@ -123,8 +123,8 @@ def test_models_are_tables_of_the_file(file: Path) -> None:
         ("port", "", "a whole number from 0 to 65535"),
         ("port", "tcp://10.0.0.1:8765", "a whole number from 0 to 65535"),
         ("port", "none", "a whole number from 0 to 65535"),
-        ("heartbeat_seconds", "0", "a number above 0 to "),
-        ("drain_seconds", "-1", "a number from 0 to "),
+        ("heartbeat_seconds", "0", "a number above 0 to 31536000"),
+        ("drain_seconds", "-1", "a number from 0 to 31536000"),
         ("drain_seconds", "inf", "a number from 0 to "),
         ("drain_seconds", "nan", "a number from 0 to "),
         ("max_frame_bytes", "163839", "a whole number from 163840"),
@@ -191,6 +191,59 @@ def test_a_bad_value_is_blamed_on_its_source(
 def test_a_bad_file_is_named(file: Path, content: str, expected: str) -> None:
     file.write_text(content)
     assert expected.format(file=file) in complaint(config=file)
+
+
+LONG, DEEP = "9" * 5000, "[" * 3000 + "]" * 3000
+MODEL = "[models.a]\nbase_url = 'b'\n"
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        (f"port = {LONG}", "config: {file}: not valid TOML: an integer is too long; "),
+        (f"port = {DEEP}", "config: {file}: not valid TOML: it is nested too deep; "),
+        (
+            f"port = 0x{'f' * 5000}",
+            "port: an integer beyond 64 bits in {file}; write a smaller one",
+        ),
+        (
+            f"{MODEL}params = {{ seed = {10**30} }}",
+            "models.a.params.seed: an integer beyond 64 bits in {file}; write a smaller",
+        ),
+        (
+            f"{MODEL}params = {{ x = [1, {{ y = -{2**63 + 1} }}] }}",
+            "models.a.params.x[1].y: an integer beyond 64 bits in {file}",
+        ),
+        (
+            f"{MODEL}params.{'.'.join('x' * 3000)} = 1",
+            "models: tables and lists that stand more than 64 deep in each other in {file}",
+        ),
+        (
+            f"port = {'[' * 100}{']' * 100}",
+            "port: tables and lists that stand more than 64 deep in each other in {file}",
+        ),
+    ],
+    ids=range(7),
+)
+def test_what_no_file_can_mean_is_named(
+    file: Path, content: str, expected: str
+) -> None:
+    file.write_text(content)
+    assert complaint(config=file).startswith(expected.format(file=file))
+
+
+def test_what_is_as_large_and_as_deep_as_may_be_is_taken(file: Path) -> None:
+    deep = "[" * 60 + "]" * 60
+    file.write_text(f"{MODEL}params = {{ x = {deep}, y = {2**64 - 1}, z = -{2**63} }}")
+    params = settings(config=file).models["a"].params
+    assert (params["y"], params["z"]) == (2**64 - 1, -(2**63))
+
+
+@pytest.mark.parametrize("value", [LONG, DEEP])
+def test_a_long_value_is_told_by_its_beginning(value: str) -> None:
+    text = complaint(environ={"WSSERVER_PORT": value})
+    assert f"port: '{value[:64]}…' from WSSERVER_PORT can't be used" in text
+    assert len(text) < 200
 
 
 def test_a_file_that_cannot_be_read_is_named(file: Path) -> None:

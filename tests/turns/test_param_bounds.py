@@ -72,6 +72,14 @@ BEYOND: list[tuple[dict[str, Any], str, str]] = [
         ),
     ),
     (
+        {"params": {"temperature": {"x": [{"a-b": 2}]}}},
+        '$.config.params.temperature.x[0]["a-b"]',
+        (
+            "With the model strict `temperature.x.0.a-b` may be a number from 0 to 1; lower"
+            " it, or leave it out."
+        ),
+    ),
+    (
         {"params": {"a-b": 2}},
         '$.config.params["a-b"]',
         (

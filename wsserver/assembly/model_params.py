@@ -6,7 +6,13 @@ from typing import Any
 import orjson
 from msgspec import structs
 
-from wsserver.engine.param_bounds import ANSWER_TOKENS, Number, ParamBounds
+from wsserver.engine.json_values import misfit
+from wsserver.engine.param_bounds import (
+    ANSWER_TOKENS,
+    Number,
+    ParamBounds,
+    spelt_out,
+)
 from wsserver.providers.chat.request import is_own
 from wsserver.settings import Model, Settings, SettingsError
 
@@ -25,6 +31,11 @@ def model_params(name: str, model: Model) -> dict[str, Any]:
     where = f"models.{name}.params"
     _check_names(where, model.params)
     for member, value in model.params.items():
+        wrong = misfit(value)
+        if wrong is not None:
+            raise SettingsError(
+                f"{where}.{member}{wrong.path}: {wrong.what}; {wrong.remedy}"
+            )
         if not _is_json(value):
             raise SettingsError(
                 f"{where}.{member}: JSON has no dates and no infinity; write another"
@@ -86,9 +97,9 @@ def program_bounds(
 def _check_own(
     where: str, params: Mapping[str, Any], bounds: ParamBounds, which: str
 ) -> None:
-    for member, most in bounds.beyond(params):
+    for steps, most in bounds.beyond(params):
         raise SettingsError(
-            f"{where}params.{member}: {which} takes a number from 0 to {most} only;"
+            f"{where}params.{spelt_out(steps)}: {which} takes a number from 0 to {most} only;"
             " correct the one or the other"
         )
 

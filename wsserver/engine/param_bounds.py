@@ -5,7 +5,7 @@ call: settings may be older than the bound, and another model may answer.
 """
 
 from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from msgspec import Struct
 
@@ -22,26 +22,44 @@ ANSWER_TOKENS: Final = (
 """Names of one thing: how long an answer may be. Upstreams know one or more of them;
 llama.cpp goes by `n_predict` where `max_tokens` stands beside it."""
 
+THINKING_TOKENS: Final = (
+    "budget_tokens",
+    "max_thinking_tokens",
+    "reasoning_max_tokens",
+    "thinking_budget",
+    "thinking_budget_tokens",
+    "thinking_token_budget",
+)
+"""Names of how long a model may think. It is a part of the answer, for which some
+gateways raise the answer's own limit."""
+
 MOST: Final = 2**53
 """The highest bound: above it a JSON number is not exact everywhere."""
 
 _LONGEST_NAME = 64
 """A client's member may have a name as long as a frame; no error is."""
 
+_LONGEST_PATH = 160
+"""Of where it stands the end is told, where it is longer."""
+
 _MOST_NAMES = 12
 """So many members are named to whoever sets one that is not allowed."""
+
+
+Steps = tuple[str | int, ...]
+"""Where a member stands: names of members, and places in lists."""
 
 
 class BeyondBoundsError(Exception):
     """A client may not set a member so.
 
     Attributes:
-        member: Which one; None for one whose name is too long to be told.
+        steps: Which one; none for one whose name is too long to be told.
     """
 
-    def __init__(self, member: str | None, why: str) -> None:
+    def __init__(self, steps: Steps, why: str) -> None:
         super().__init__(why)
-        self.member = member
+        self.steps = steps
 
 
 class ParamBounds(Struct, frozen=True, kw_only=True):
@@ -67,17 +85,16 @@ class ParamBounds(Struct, frozen=True, kw_only=True):
                 raise ValueError(
                     f"{name}: {most!r} is no bound; write a number from 0 to {MOST}"
                 )
-            folded = name.casefold()
-            thing = ANSWER_TOKENS[0] if folded in ANSWER_TOKENS else folded
+            folded = _folded(name)
+            known = _ANSWER.get(folded)
+            thing = folded if known is None else ANSWER_TOKENS[0]
             if thing in names:
                 raise ValueError(
                     f"{name}: {names[thing]} is there too, a name of the same thing;"
                     " leave the one that the upstream takes, which bounds both"
                 )
-            if folded in ANSWER_TOKENS and name != folded:
-                raise ValueError(
-                    f"{name}: upstreams take it in lower case; write {folded}"
-                )
+            if known is not None and name != known:
+                raise ValueError(f"{name}: upstreams know it as {known}; write that")
             names[thing] = name
 
     def check(self, params: Mapping[str, Any]) -> None:
@@ -89,21 +106,23 @@ class ParamBounds(Struct, frozen=True, kw_only=True):
         if self.allowed is not None:
             for name in params:
                 if name not in self.allowed:
-                    told = name if len(name) <= _LONGEST_NAME else None
-                    raise BeyondBoundsError(told, self._not_allowed(name))
-        for name, most in self.beyond(params):
+                    steps = (name,) if len(name) <= _LONGEST_NAME else ()
+                    raise BeyondBoundsError(steps, self._not_allowed(name))
+        for steps, most in self.beyond(params):
+            told = spelt_out(steps)
+            if len(told) > _LONGEST_PATH:
+                steps, told = (), f"….{steps[-1]}"
             raise BeyondBoundsError(
-                name,
-                f"`{name}` may be a number from 0 to {most}; lower it, or leave it out",
+                steps,
+                f"`{told}` may be a number from 0 to {most}; lower it, or leave it out",
             )
 
-    def beyond(self, params: Mapping[str, Any]) -> Iterator[tuple[str, Number]]:
-        """Yields the members that are beyond a bound, and the bound."""
-        for bound, most in self.most.items():
-            for name in _spelt(params, bound):
-                value = params[name]
+    def beyond(self, params: Mapping[str, Any]) -> Iterator[tuple[Steps, Number]]:
+        """Yields the members that are beyond a bound, at any depth, and the bound."""
+        if self.most:
+            for steps, value, most in _bounded(params, self._limits()):
                 if value is not None and not _fits(value, most):
-                    yield name, most
+                    yield steps, most
 
     def members(
         self, own: Mapping[str, Any], params: Mapping[str, Any]
@@ -123,6 +142,9 @@ class ParamBounds(Struct, frozen=True, kw_only=True):
         if self.allowed is not None:
             params = {k: v for k, v in params.items() if k in self.allowed}
         members = {**own, **params}
+        if not self.most:
+            return members
+        members = _lowered(members, self._limits())
         for bound, most in self.most.items():
             said = _said(params, bound) or _said(own, bound)
             for name in _spelt(members, bound):
@@ -131,6 +153,15 @@ class ParamBounds(Struct, frozen=True, kw_only=True):
                 fitting = [value if _fits(value, most) else most for value in said]
                 members[bound] = min(fitting, default=most)
         return members
+
+    def _limits(self) -> dict[str, Number]:
+        """Returns how large members may be, by their names as `_folded` has them."""
+        limits = {_folded(name): most for name, most in self.most.items()}
+        for name, most in self.most.items():
+            if name in ANSWER_TOKENS:
+                same = map(_folded, (*ANSWER_TOKENS, *THINKING_TOKENS))
+                limits = dict.fromkeys(same, most) | limits
+        return limits
 
     def _not_allowed(self, name: str) -> str:
         named = sorted(self.allowed or ())
@@ -148,14 +179,62 @@ UNBOUNDED: Final = ParamBounds()
 """Any member, of any value."""
 
 
-def _spelt(params: Mapping[str, Any], bound: str) -> list[str]:
-    """Returns the members that a bound is of, however they are spelt.
+def spelt_out(steps: Steps) -> str:
+    """Returns what a person is told of where a member stands."""
+    return ".".join(map(str, steps))
 
-    Some upstreams take `Max_Tokens` for `max_tokens`.
+
+def _folded(name: str) -> str:
+    """Returns what is the same for all spellings of a name.
+
+    Some upstreams take `Max_Tokens` and `maxTokens` for `max_tokens`.
     """
-    folded = bound.casefold()
-    same = ANSWER_TOKENS if folded in ANSWER_TOKENS else (folded,)
-    return [name for name in params if name.casefold() in same]
+    return name.casefold().replace("_", "")
+
+
+_ANSWER: Final = {_folded(name): name for name in ANSWER_TOKENS}
+
+
+def _spelt(params: Mapping[str, Any], bound: str) -> list[str]:
+    """Returns the members that a bound is of, however they are spelt."""
+    folded = _folded(bound)
+    same = _ANSWER if folded in _ANSWER else (folded,)
+    return [name for name in params if _folded(name) in same]
+
+
+def _bounded(
+    value: object, limits: Mapping[str, Number], steps: Steps = ()
+) -> Iterator[tuple[Steps, object, Number]]:
+    """Yields bounded members at any depth: where, what, and the bound.
+
+    Further in, what holds others is none, but may be a schema that describes it.
+    """
+    if isinstance(value, dict):
+        for name, each in cast("dict[str, object]", value).items():
+            inner, most = (*steps, name), limits.get(_folded(name))
+            holds_others = isinstance(each, dict | list)
+            if most is not None and not (steps and holds_others):
+                yield inner, each, most
+            if holds_others:
+                yield from _bounded(cast("object", each), limits, inner)
+    elif isinstance(value, list):
+        for place, each in enumerate(cast("list[object]", value)):
+            yield from _bounded(each, limits, (*steps, place))
+
+
+def _lowered(
+    value: Any, limits: Mapping[str, Number], most: Number | None = None
+) -> Any:
+    """Returns a value with everything in it that is beyond a bound at the bound."""
+    if isinstance(value, dict):
+        members = cast("dict[str, Any]", value).items()
+        return {
+            name: _lowered(each, limits, limits.get(_folded(name)))
+            for name, each in members
+        }
+    if isinstance(value, list):
+        return [_lowered(each, limits) for each in cast("list[Any]", value)]
+    return value if most is None or value is None or _fits(value, most) else most
 
 
 def _said(params: Mapping[str, Any], bound: str) -> list[Any]:

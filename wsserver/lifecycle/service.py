@@ -28,7 +28,7 @@ class Service:
         mine = environ.get("WATCHDOG_PID", str(os.getpid())) == str(os.getpid())
         microseconds = environ.get("WATCHDOG_USEC", "") if mine else ""
         self._watched_seconds = (
-            int(microseconds) / 1_000_000 if microseconds.isdecimal() else 0.0
+            float(microseconds) / 1_000_000 if microseconds.isdecimal() else 0.0
         )
 
     def ready(self) -> None:

@@ -31,7 +31,7 @@ def doctor(
             metavar="SECONDS",
             help="Stay silent on that connection for so long: does it last?",
         ),
-    ] = 0.0,
+    ] = 0,
     upstreams: Annotated[
         bool, typer.Option(help="Ask each upstream for a short answer.")
     ] = True,

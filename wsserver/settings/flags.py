@@ -9,7 +9,7 @@ from typing import Annotated, Any, cast
 import msgspec
 import typer
 
-from wsserver.settings.sources import FIELDS, Loaded, load
+from wsserver.settings.sources import FIELDS, Loaded, as_written, load
 from wsserver.settings.values import SECRETS, TABLES
 
 Load = Callable[[], Loaded]
@@ -73,7 +73,9 @@ def _option(name: str) -> Any:
         return typer.Option(
             f"--{flag}/--no-{flag}", help=schema["description"], show_default=False
         )
-    default = "" if field.default in (None, ()) else f" [default: {field.default}]"
+    default = ""
+    if field.default not in (None, ()):
+        default = f" [default: {as_written(field.default)}]"
     return typer.Option(
         f"--{flag}",
         *_ALIASES.get(name, []),

@@ -19,6 +19,7 @@ from typing import Any, cast
 import msgspec
 from msgspec import Struct, inspect
 
+from wsserver.engine.json_values import misfit
 from wsserver.engine.secrets import HIDDEN, without_userinfo
 from wsserver.settings.checks import check_together, warnings_together
 from wsserver.settings.error import SettingsError
@@ -34,6 +35,7 @@ _FOREIGN_VARIABLES = {
     "OPENAI_API_KEY": "openai_api_key",
     "OPENAI_BASE_URL": "openai_base_url",
 }
+_SHOWN = 64  # characters of a value that can't be used
 DEFAULT = "default"
 """The origin of a value that nobody gave."""
 
@@ -104,6 +106,17 @@ def load(
     )
 
 
+def as_written(value: object) -> str:
+    """Returns a value of a setting as somebody would write it."""
+    match value:
+        case float():
+            return f"{value:.16g}"
+        case tuple():
+            return ",".join(cast("tuple[str, ...]", value))
+        case _:
+            return str(value)
+
+
 def _from_file(path: Path, faults: list[SettingsError]) -> dict[str, _Found]:
     try:
         # Some editors begin UTF-8 with a byte order mark, which TOML has not.
@@ -121,6 +134,12 @@ def _from_file(path: Path, faults: list[SettingsError]) -> dict[str, _Found]:
         raise SettingsError(
             f"config: {path}: not valid TOML: {error}; correct it there"
         ) from None
+    except (ValueError, RecursionError) as error:
+        deep = isinstance(error, RecursionError)
+        why = "it is nested too deep" if deep else "an integer is too long"
+        raise SettingsError(
+            f"config: {path}: not valid TOML: {why}; correct it there"
+        ) from None
     found: dict[str, _Found] = {}
     for name, value in table.items():
         if name not in FIELDS:
@@ -128,6 +147,10 @@ def _from_file(path: Path, faults: list[SettingsError]) -> dict[str, _Found]:
             faults.append(SettingsError(fault))
         elif name in SECRETS:
             fault = f"{name}: {path} may hold no secret; set {name.upper()} instead"
+            faults.append(SettingsError(fault))
+        elif (wrong := misfit(value)) is not None:
+            where, what = f"{name}{wrong.path}", f"{wrong.what} in {path}"
+            fault = f"{where}: {what}; {wrong.remedy}"
             faults.append(SettingsError(fault))
         else:
             found[name] = _Found(value, f"{path}: {name}")
@@ -185,8 +208,14 @@ def _convert(name: str, found: _Found) -> Any:
         if name.endswith("_url"):
             shown = without_userinfo(str(shown))
         raise SettingsError(
-            f"{name}: {shown!r} from {found.origin} can't be used; expected {expected}"
+            f"{name}: {_beginning(shown)!r} from {found.origin} can't be used; expected {expected}"
         ) from None
+
+
+def _beginning(value: object) -> object:
+    if not isinstance(value, str) or len(value) <= _SHOWN:
+        return value
+    return f"{value[:_SHOWN]}…"
 
 
 def _table_fault(name: str, tables: Mapping[str, object], origin: str) -> str:
@@ -228,9 +257,9 @@ def _expectation(kind: inspect.Type) -> str:
             text = _expectation(inner)
         case inspect.IntType() | inspect.FloatType():
             text = "a whole number" if isinstance(kind, inspect.IntType) else "a number"
-            text += "" if kind.ge is None else f" from {kind.ge:g}"
-            text += "" if kind.gt is None else f" above {kind.gt:g}"
-            text += "" if kind.le is None else f" to {kind.le:g}"
+            text += "" if kind.ge is None else f" from {as_written(kind.ge)}"
+            text += "" if kind.gt is None else f" above {as_written(kind.gt)}"
+            text += "" if kind.le is None else f" to {as_written(kind.le)}"
         case inspect.LiteralType(values=values):
             text = " or ".join(map(str, values))
         case inspect.UnionType(types=types):

@@ -88,11 +88,14 @@ def check_params(config: Config, services: Services) -> None:
     try:
         target.check(config.params or {})
     except BeyondBoundsError as error:
-        step = "" if error.member is None else member_step(error.member)
+        steps = (
+            member_step(step) if isinstance(step, str) else f"[{step}]"
+            for step in error.steps
+        )
         raise refusal(
             "bad_frame",
             f"With the model {name} {error}.",
-            param=f"$.config.params{step}",
+            param=f"$.config.params{''.join(steps)}",
         ) from None
 
 

@@ -32,6 +32,26 @@ def written(folder: Path, text: str) -> str:
     return str(path)
 
 
+LONG = "9" * 5000
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (f"title = {LONG}", "is no TOML: an integer is too long"),
+        (f"title = {'[' * 3000}{']' * 3000}", "is no TOML: it is nested too deep"),
+    ],
+    ids=range(2),
+)
+def test_a_file_that_is_not_for_a_scenario(
+    tmp_path: Path, text: str, said: str
+) -> None:
+    path = written(tmp_path, text)
+    with pytest.raises(ScenarioError) as caught:
+        read(path)
+    assert str(caught.value) == f"{path}: {said}"
+
+
 def test_a_good_one_is_read(tmp_path: Path) -> None:
     assert read(written(tmp_path, GOOD)).scenario.title == "x"
 

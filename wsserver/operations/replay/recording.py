@@ -60,7 +60,7 @@ def parse_recording(data: bytes, path: str = "recording") -> Recording:
     head, *rest = data.splitlines() or [b""]
     try:
         header = decode_header(head)
-    except (msgspec.MsgspecError, UnicodeError) as error:
+    except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
         raise RecordingError(
             f"{path}: line 1 is no recording's header: {error}; {_REMEDY}"
         ) from None
