@@ -295,3 +295,23 @@ async def test_the_write_ahead_log_does_not_grow_for_ever(
     assert moved.st_size > 50_000_000
     assert left.st_size < 20_000_000
     assert modes == ["PASSIVE"] * 8, "72 MB in pieces of 16, each in two steps"
+
+
+async def test_a_file_stops_growing_as_what_is_dropped_makes_room(path: Path) -> None:
+    def turn(number: int, end: int) -> Write:
+        text = text_entry("delta", 2 * number - 1, number, "x" * 20_000)
+        return Write(
+            key=KEY,
+            meta=meta(2 * number, oldest=end + 1),
+            entries=[text, done(2 * number, number)],
+            trim_through=end,
+        )
+
+    async with opened(path) as store:
+        pages = list[int]()
+        for number in range(1, 61):
+            await store.commit([turn(number, max(0, 2 * number - 20))], NOW)
+            (found,) = await query(path, "PRAGMA page_count")
+            pages.append(found[0])
+    assert pages[9] > 50
+    assert pages[59] <= pages[14]

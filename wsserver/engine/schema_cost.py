@@ -52,6 +52,18 @@ class TooCostlyError(ValueError):
     """A schema, or a check against one, that costs more than is allowed."""
 
 
+def encoded_schema(schema: dict[str, Any]) -> bytes:
+    """Returns a schema in JSON.
+
+    Raises:
+        TooCostlyError: It is nested too deep.
+    """
+    try:
+        return _encode(schema)
+    except (ValueError, RecursionError):
+        raise TooCostlyError("it is nested too deep") from None
+
+
 class Allowance:
     """What the schemas of one configuration may cost together."""
 
@@ -61,16 +73,13 @@ class Allowance:
         self._characters = MAX_PATTERN_CHARACTERS
         self._nodes = MAX_NODES
 
-    def take(self, schema: dict[str, Any]) -> None:
-        """Counts a schema.
+    def take(self, schema: dict[str, Any]) -> "Survey":
+        """Counts a schema; returns what was found out about it.
 
         Raises:
             TooCostlyError: It is too large, or leads out of itself.
         """
-        try:
-            size = len(_encode(schema))
-        except (ValueError, RecursionError):
-            raise TooCostlyError("it is nested too deep") from None
+        size = len(encoded_schema(schema))
         if size > MAX_BYTES:
             raise TooCostlyError(f"it takes {size} bytes; {MAX_BYTES} are allowed")
         survey = Survey(schema)
@@ -87,10 +96,17 @@ class Allowance:
                 "it is too large when each `$ref` is written out;"
                 f" {MAX_NODES} lists and objects are allowed in all schemas together"
             )
+        return survey
 
 
 class Survey:
-    """A schema, gone through once: its patterns and where its references lead."""
+    """A schema, gone through once: its patterns and where its references lead.
+
+    Attributes:
+        schema: It; nobody changes it.
+        patterns: All that stand in it.
+        plain: Whether there is nothing but types.
+    """
 
     def __init__(self, schema: dict[str, Any]) -> None:
         """Goes through a schema.
@@ -98,14 +114,12 @@ class Survey:
         Raises:
             TooCostlyError: It is too deep, or leads out of itself.
         """
+        self.schema = schema
         self.patterns: list[str] = []
         self.plain = True
-        self._root = schema
-        self._looks = 0
         self._anchors: dict[str, Any] = {}
         self._sizes: dict[int, int] = {}
         self._searches: dict[str, PatternCost] = {}
-        self._steps: dict[tuple[int, int], int] = {}
         self._gather(schema, 0)
 
     def written_out(self, node: Any) -> int:
@@ -124,62 +138,8 @@ class Survey:
         self._sizes[key] = min(size, MAX_NODES + 1)
         return self._sizes[key]
 
-    def steps(self, schema: Any, value: Any) -> int:
-        """Returns the most keywords that a check of a value may look at.
-
-        Raises:
-            TooCostlyError: It takes too long to find out.
-        """
-        self._looks += 1
-        if self._looks > MAX_LOOKS:
-            raise TooCostlyError(_TOO_LARGE)
-        if not isinstance(schema, dict):
-            return 1
-        node = cast("dict[str, Any]", schema)
-        key = (id(node), id(value))
-        known = self._steps.get(key)
-        if known is not None:
-            return known
-        self._steps[key] = 0
-        steps = 1 + len(node)
-        for name in _REFERENCES:
-            if name in node:
-                steps += self.steps(self._target(node[name]), value)
-        for name in _IN_PLACE:
-            steps += sum(self.steps(one, value) for one in _schemas(node.get(name)))
-        match value:
-            case str() if isinstance(node.get("pattern"), str):
-                steps += self._search_steps(node["pattern"], value)
-            case dict():
-                steps += self._member_steps(node, cast("dict[str, Any]", value))
-            case list():
-                inner = [s for name in _TO_ELEMENTS for s in _schemas(node.get(name))]
-                elements = cast("list[Any]", value)
-                steps += sum(self.steps(s, one) for s in inner for one in elements)
-            case _:
-                pass
-        self._steps[key] = steps
-        return steps
-
-    def _member_steps(self, node: dict[str, Any], value: dict[str, Any]) -> int:
-        steps = 0
-        for name in _DEPENDENT:
-            for dependent in _object(node.get(name)).values():
-                steps += self.steps(dependent, value)
-        named = _object(node.get("properties"))
-        for name in named.keys() & value.keys():
-            steps += self.steps(named[name], value[name])
-        loose = [node[name] for name in _TO_MEMBERS if name in node]
-        for pattern, one in _object(node.get("patternProperties")).items():
-            steps += sum(self._search_steps(pattern, name) for name in value)
-            loose.append(one)
-        for one in loose:
-            steps += sum(self.steps(one, member) for member in value.values())
-        if "propertyNames" in node:
-            steps += sum(self.steps(node["propertyNames"], name) for name in value)
-        return steps
-
-    def _search_steps(self, pattern: str, text: str) -> int:
+    def search_steps(self, pattern: str, text: str) -> int:
+        """Returns how many steps a search for a pattern may take."""
         cost = self._searches.get(pattern)
         if cost is None:
             cost = self._searches[pattern] = PatternCost(pattern)
@@ -220,20 +180,20 @@ class Survey:
         if isinstance(node, list):
             return cast("list[Any]", node)
         members = cast("dict[str, Any]", node)
-        parts = [self._target(members.get(name)) for name in _REFERENCES]
+        parts = [self.target(members.get(name)) for name in _REFERENCES]
         for name, member in members.items():
             if name not in _NO_SCHEMAS and name not in _DEFINITIONS:
                 parts.append(member)
         return parts
 
-    def _target(self, reference: Any) -> Any:
+    def target(self, reference: Any) -> Any:
         """Returns what a reference leads to; None where that is nothing."""
         if not isinstance(reference, str):
             return None
         pointer = unquote(reference[1:])
         if pointer and not pointer.startswith("/"):
             return self._anchors.get(pointer)
-        node: Any = self._root
+        node: Any = self.schema
         for step in pointer.split("/")[1:]:
             name = step.replace("~1", "/").replace("~0", "~")
             if isinstance(node, dict):
@@ -245,19 +205,82 @@ class Survey:
         return node
 
 
-def check_steps(schema: dict[str, Any], value: Any) -> None:
+class _Count:
+    """Counts the steps of one check."""
+
+    def __init__(self, survey: Survey) -> None:
+        self._survey = survey
+        self._looks = 0
+        self._steps: dict[tuple[int, int], int] = {}
+
+    def steps(self, schema: Any, value: Any) -> int:
+        """Returns the most keywords that a check of a value may look at.
+
+        Raises:
+            TooCostlyError: It takes too long to find out.
+        """
+        self._looks += 1
+        if self._looks > MAX_LOOKS:
+            raise TooCostlyError(_TOO_LARGE)
+        if not isinstance(schema, dict):
+            return 1
+        node = cast("dict[str, Any]", schema)
+        key = (id(node), id(value))
+        known = self._steps.get(key)
+        if known is not None:
+            return known
+        self._steps[key] = 0
+        steps = 1 + len(node)
+        for name in _REFERENCES:
+            if name in node:
+                steps += self.steps(self._survey.target(node[name]), value)
+        for name in _IN_PLACE:
+            steps += sum(self.steps(one, value) for one in _schemas(node.get(name)))
+        match value:
+            case str() if isinstance(node.get("pattern"), str):
+                steps += self._survey.search_steps(node["pattern"], value)
+            case dict():
+                steps += self._member_steps(node, cast("dict[str, Any]", value))
+            case list():
+                inner = [s for name in _TO_ELEMENTS for s in _schemas(node.get(name))]
+                elements = cast("list[Any]", value)
+                steps += sum(self.steps(s, one) for s in inner for one in elements)
+            case _:
+                pass
+        self._steps[key] = steps
+        return steps
+
+    def _member_steps(self, node: dict[str, Any], value: dict[str, Any]) -> int:
+        steps = 0
+        for name in _DEPENDENT:
+            for dependent in _object(node.get(name)).values():
+                steps += self.steps(dependent, value)
+        named = _object(node.get("properties"))
+        for name in named.keys() & value.keys():
+            steps += self.steps(named[name], value[name])
+        loose = [node[name] for name in _TO_MEMBERS if name in node]
+        for pattern, one in _object(node.get("patternProperties")).items():
+            steps += sum(self._survey.search_steps(pattern, name) for name in value)
+            loose.append(one)
+        for one in loose:
+            steps += sum(self.steps(one, member) for member in value.values())
+        if "propertyNames" in node:
+            steps += sum(self.steps(node["propertyNames"], name) for name in value)
+        return steps
+
+
+def check_steps(survey: Survey, value: Any) -> None:
     """Refuses a check that may take too long.
 
     Raises:
         TooCostlyError: It may.
     """
-    survey = Survey(schema)
     if survey.plain:
-        most = MAX_PLAIN_STEPS // survey.written_out(schema)
+        most = MAX_PLAIN_STEPS // survey.written_out(survey.schema)
         if _values(value, most) <= most:
             return
     try:
-        steps = survey.steps(schema, value)
+        steps = _Count(survey).steps(survey.schema, value)
     except RecursionError:
         steps = MAX_STEPS + 1
     if steps > MAX_STEPS:

@@ -10,12 +10,15 @@ import jsonschema_rs
 
 from protocol.frame_error import shortened
 from wsserver.engine.pattern_cost import BACKTRACKS, COMPILED_BYTES
-from wsserver.engine.schema_cost import Allowance, check_steps
+from wsserver.engine.schema_cache import Ready, SchemaCache
+from wsserver.engine.schema_cost import Allowance, check_steps, encoded_schema
 
 _PATTERNS: Final = jsonschema_rs.FancyRegexOptions(
     backtrack_limit=BACKTRACKS, size_limit=COMPILED_BYTES
 )
 _MESSAGE_CHARACTERS = 500
+
+_cache: Final = SchemaCache()
 
 _DRAFTS: Final = frozenset(
     f"{scheme}://json-schema.org/{draft}/schema{end}"
@@ -61,20 +64,33 @@ def misfit(schema: dict[str, Any], value: Any) -> str | None:
 
     An invalid schema accepts everything, and so does one that is too costly to take. A
     value that would take too long to check fits nothing.
+
+    Args:
+        schema: What a client gave; nobody changes it.
+        value: What is to fit.
     """
     try:
-        Allowance().take(schema)
-        validator = _validator(schema)
+        ready = _made_ready(schema)
     except ValueError:
         return None
     try:
-        check_steps(schema, value)
-        validator.validate(value)
+        check_steps(ready.survey, value)
+        ready.validator.validate(value)
     except jsonschema_rs.ValidationError as error:
         return f"{_path(error)}: {_said(error)}"
     except ValueError as error:
         return _said(error)
     return None
+
+
+def _made_ready(schema: dict[str, Any]) -> Ready:
+    key = encoded_schema(schema)
+    ready = _cache.get(key)
+    if ready is None:
+        survey = Allowance().take(schema)
+        ready = Ready(survey=survey, validator=_validator(schema))
+        _cache.keep(key, ready)
+    return ready
 
 
 def _validator(schema: dict[str, Any]) -> jsonschema_rs.Validator:
