@@ -78,6 +78,8 @@ def _copied(
 ) -> int | None:
     """Returns up to which number a log is a copy that a command made; else None."""
     for source in lives.of(f"{SPACE}/{command.conversation}"):
+        if source is fork.life:
+            continue
         try:
             return _branch(read(source), fork, command, lives)
         except Fault as fault:
