@@ -117,7 +117,6 @@ export class Session {
     const frame = JSON.parse(JSON.stringify({ ...members, id: members.id ?? this.#newId() }));
     this.#outbox.hold(frame);
     if (frame.type === "close" || frame.type === "delete") this.#subscriptions.drop(frame.conversation);
-    if (frame.type === "delete") this.#calls.forget(frame.conversation);
     if (this.phase === "online") this.#sendDue();
     else if (frame.type === "close") this.#done(frame, "closed");
     return frame.id;
@@ -282,13 +281,16 @@ export class Session {
 
   #settle(command, reply) {
     this.#outbox.settle(command.id);
-    this.#output.notice("reply", { command, reply: meant(command, reply) });
-    if (command.type === "delete") this.#subscriptions.deleted(command.conversation);
+    const said = meant(command, reply);
+    this.#output.notice("reply", { command, reply: said });
+    if (command.type !== "delete") return;
+    if (said.ok) this.#calls.forget(command.conversation); // else its calls go on
+    this.#subscriptions.deleted(command.conversation);
   }
 
   #toolRequest(request) {
-    // One that was let go meanwhile: another connection is asked.
-    if (!this.#subscriptions.has(request.conversation)) return;
+    // One that was let go, or opened anew, meanwhile: who has it is asked again.
+    if (!this.#subscriptions.get(request.conversation)?.attached) return;
     if (this.#calls.ask(request)) this.#output.notice("tool", { request });
     else this.#sendAgain(this.#calls.answered(request));
   }

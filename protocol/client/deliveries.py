@@ -50,8 +50,6 @@ class Deliveries:
         match command:
             case Close():
                 self._tools.let_go(command.conversation)
-            case Delete():
-                self._tools.forget(command.conversation)
             case ToolResult():
                 self._tools.answer(command.conversation, command.call, frame)
             case _:
@@ -139,8 +137,11 @@ class Deliveries:
             return
         if isinstance(command, ToolResult):
             self._result_replied(command, reply)
-        self._output.emit(Replied(command=command, reply=meant(command, reply)))
+        said = meant(command, reply)
+        self._output.emit(Replied(command=command, reply=said))
         if isinstance(command, Delete):
+            if said.ok:  # else its calls go on
+                self._tools.forget(command.conversation)
             self._deleted(command.conversation)
 
     def _result_replied(self, command: ToolResult, reply: Reply) -> None:

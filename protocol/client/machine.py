@@ -314,8 +314,8 @@ class ClientProtocol(Commands):
             self._deliveries.replied(reply, now)
 
     def _asked(self, request: ToolRequest) -> None:
-        if not self._subscriptions.wanted(request.conversation):
-            return  # it was let go meanwhile, so another connection is asked
+        if not self._subscriptions.attached(request.conversation):
+            return  # it was let go, or opened anew, meanwhile: who has it is asked again
         if self._tools.ask(request.conversation, request.call, request.turn):
             self._output.emit(request)
             return

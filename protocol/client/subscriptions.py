@@ -77,6 +77,11 @@ class Subscriptions:
         """Says whether a conversation is open, or shall be."""
         return conversation in self._by_conversation
 
+    def attached(self, conversation: str) -> bool:
+        """Says whether the verdict came: what comes of a conversation is of that open."""
+        subscription = self._by_conversation.get(conversation)
+        return subscription is not None and subscription.attached
+
     def want(self, wanted: Open) -> None:
         """Opens a conversation, or goes on with an open one under new members."""
         assert wanted.conversation is not None, "every open is given a name"

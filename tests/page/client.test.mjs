@@ -214,6 +214,40 @@ test("a tool runs once per call; its result is given until the server has it", a
   assert.equal(runs, 1);
 });
 
+test("what was asked before a conversation was closed and opened anew is not run", () => {
+  const runs = [];
+  const { client, socket } = opened({ tools: { f: { run: (_, { call }) => (runs.push(call), new Promise(() => {})) } } });
+  client.close("c");
+  client.open("c");
+  socket.deliver(request("x"));
+  assert.deepEqual(runs, []);
+  attach(socket);
+  socket.deliver(request("x", { redelivered: true }));
+  assert.deepEqual(runs, ["x"]);
+});
+
+test("a tool is not run again where its conversation could not be deleted", async () => {
+  let runs = 0;
+  const { client, socket } = opened({ tools: { f: { run: () => ((runs += 1), new Promise(() => {})) } } });
+  socket.deliver(request("x"));
+  const refused = client.delete("c");
+  const { id } = socket.last("delete");
+  const error = { code: "store_unavailable", message: "The disk is full.", retryable: true };
+  socket.deliver({ type: "reply", re: id, ok: false, error });
+  await assert.rejects(refused, { code: "store_unavailable" });
+  client.open("c");
+  attach(socket);
+  socket.deliver(request("x", { redelivered: true }));
+  assert.equal(runs, 1);
+  const deleted = client.delete("c");
+  socket.deliver({ type: "reply", re: socket.last("delete").id, ok: true, outcome: "deleted" });
+  await deleted;
+  client.open("c");
+  attach(socket, { epoch: "f" });
+  socket.deliver(request("x"));
+  assert.equal(runs, 2);
+});
+
 test("what a tool throws is an error result; nothing at all is null", async () => {
   const tools = {
     f: { run: () => { throw new Error("no such place"); } },

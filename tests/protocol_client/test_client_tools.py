@@ -132,3 +132,37 @@ def test_what_was_let_go_is_forgotten_once_it_is_answered(online: Wire) -> None:
     online.open()
     assert ask(online, "before"), "nothing is known of it"
     assert ask(online, "after")
+
+
+def test_what_was_asked_before_the_verdict_is_another_connections_by_now(
+    online: Wire,
+) -> None:
+    online.open()
+    online.client.close("c")
+    online.client.open("c")
+    opening = online.sent()[-1]
+    assert not ask(online), "it was under way when the conversation was closed"
+    online.verdict(opening["id"])
+    assert ask(online, redelivered=True)
+
+
+def test_a_tool_is_not_started_again_where_its_conversation_was_not_deleted(
+    online: Wire,
+) -> None:
+    online.open()
+    ask(online)
+    given = online.client.delete("c")
+    online.sent()
+    online.refuse(given.id, "store_unavailable", retryable=True)
+    online.open()
+    assert not ask(online, redelivered=True), "it still runs"
+
+
+def test_the_next_conversation_of_that_name_has_calls_of_its_own(online: Wire) -> None:
+    online.open()
+    ask(online)
+    given = online.client.delete("c")
+    online.sent()
+    online.receive_json(type="reply", re=given.id, ok=True, outcome="deleted")
+    online.open(epoch="e2")
+    assert ask(online)

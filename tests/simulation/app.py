@@ -298,7 +298,9 @@ class App(Driver):
     def _run_tool(self, request: ToolRequest) -> None:
         """Runs a tool: it answers once or twice, soon, late, or never."""
         cursor = self.client.cursor(request.conversation)
-        assert cursor is not None, "only who has it open is asked"
+        if cursor is None:
+            self._wrong(f"was asked to run a tool of what is not open: {request}")
+            return
         self.requests.append((cursor.epoch, request))
         key = (request.conversation, request.call)
         self.runs[request.conversation, cursor.epoch, request.call] += 1

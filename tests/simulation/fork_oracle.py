@@ -17,7 +17,7 @@ from protocol.events import (
     StartEvent,
 )
 from tests.simulation.host import SPACE
-from tests.simulation.lives import Life, Lives
+from tests.simulation.lives import Asked, Life, Lives
 from tests.simulation.log_oracle import Log
 
 CHOSEN = "conv_"
@@ -46,34 +46,45 @@ def find_branches(
         return logs.setdefault(life, Log(life))
 
     for fork in given:
-        if not isinstance(fork, Fork):
+        if not isinstance(fork, Fork) or fork.id not in lives.asked:
             continue
-        sources = [read(life) for life in lives.of(f"{SPACE}/{fork.conversation}")]
-        reply = replies[fork.id][0]
+        reply, faults = replies[fork.id][0], list[str]()
         name = reply.conversation or fork.new
         made = [
-            life
-            for life in lives.all()
-            if life.name == name or (name is None and life.name.startswith(CHOSEN))
+            life for life in lives.all() if _may_be(life, name, lives.asked[fork.id])
         ]
-        faults: list[str] = []
-        matches = 0
         for life in made:
-            for source in sources:
-                if source.life is life:
-                    continue
-                try:
-                    base = _branch(source, read(life), fork, lives)
-                except Fault as fault:
-                    faults.append(str(fault))
-                else:
-                    found[life] = max(base, found.get(life, 0))
-                    matches += 1
-        if reply.ok and not matches and name not in lives.deletes:
+            base = _copied(read(life), fork, lives, read, faults)
+            if base is not None:
+                found[life] = max(base, found.get(life, 0))
+        if reply.ok and not found.keys() & set(made) and name not in lives.deletes:
             report(f"{fork} has made no fork: {faults}")
         if reply.error is not None and reply.error.param == "$.through":
             _check_refused(fork, lives, read, report)
     return found
+
+
+def _may_be(life: Life, name: str | None, asked: Asked) -> bool:
+    chosen = name is None and life.name.startswith(CHOSEN)
+    return life.born_at >= asked.at and (chosen or life.name == name)
+
+
+def _copied(
+    fork: Log,
+    command: Fork,
+    lives: Lives,
+    read: Callable[[Life], Log],
+    faults: list[str],
+) -> int | None:
+    """Returns up to which number a log is a copy that a command made; else None."""
+    for source in lives.of(f"{SPACE}/{command.conversation}"):
+        if source is fork.life:
+            continue
+        try:
+            return _branch(read(source), fork, command, lives)
+        except Fault as fault:
+            faults.append(str(fault))
+    return None
 
 
 def end_of_turn(events: Sequence[LogEvent], through: int) -> int | None:
@@ -100,7 +111,9 @@ def _branch(source: Log, fork: Log, command: Fork, lives: Lives) -> int:
         raise Fault(f"it begins with {fork.first}")
     if fork.head < end or (end and fork.first > command.through):
         raise Fault(f"it ends with {fork.head} and not with {end}")
-    for mine, theirs in zip(copied, source.events[fork.first - source.first :]):
+    for mine, theirs in zip(
+        copied, source.events[fork.first - source.first :], strict=False
+    ):
         if not _same(mine, theirs, source, end):
             raise Fault(f"{mine} was {theirs}")
     rest = [event for event in fork.events if event.seq > end]
@@ -128,7 +141,7 @@ def _cuts(
     rest: Sequence[LogEvent],
     source: Log,
     end: int,
-    known: tuple[Life | None, int],
+    known: Asked,
 ) -> int:
     """Returns how many cuts came along that were made after the end."""
     cuts = [
@@ -136,8 +149,8 @@ def _cuts(
         for event in source.events
         if isinstance(event, CutEvent) and event.seq > end >= event.turn
     ]
-    life, head = known
-    least = sum(cut.seq <= head for cut in cuts) if life is source.life else 0
+    same = known.life is source.life
+    least = sum(cut.seq <= known.head for cut in cuts) if same else 0
     taken = 0
     for cut, event in zip(cuts, rest, strict=False):
         same = replace(cut, conversation=event.conversation, seq=event.seq)
@@ -149,13 +162,10 @@ def _cuts(
     return taken
 
 
-def _check_config(
-    rest: Sequence[LogEvent], source: Log, known: tuple[Life | None, int]
-) -> None:
+def _check_config(rest: Sequence[LogEvent], source: Log, known: Asked) -> None:
     """Where nothing tells the settings of the place, they are the present ones."""
     told = [event for event in source.events if isinstance(event, ConfigEvent)]
-    life, head = known
-    since = head if life is source.life else 0
+    since = known.head if known.life is source.life else 0
     present = [a.config for a, b in pairwise(told) if b.seq > since]
     present += [event.config for event in told[-1:]] or [Config()]
     if not since or not told or told[0].seq > since:
@@ -171,7 +181,7 @@ def _check_refused(
     read: Callable[[Life], Log],
     report: Callable[[str], None],
 ) -> None:
-    life, head = lives.asked[fork.id]
+    life, head = lives.asked[fork.id].life, lives.asked[fork.id].head
     if life is None or lives.of(life.key) != [life]:
         return
     log = read(life)

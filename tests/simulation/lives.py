@@ -36,6 +36,7 @@ class Life:
         first: Its first number: a fork of a trimmed log does not begin with 1.
         entries: What was ever stored.
         oldest: The first number that is still kept.
+        born_at: When it was stored first, on the loop's clock.
         live: Whether a turn runs or a message waits in it, as it was stored.
         written: When it was written last, in seconds since the epoch.
         ended_at: When it was deleted, on the loop's clock; None while it is there.
@@ -44,8 +45,9 @@ class Life:
         ends: The numbers of each `done`.
     """
 
-    def __init__(self, key: str, meta: Meta) -> None:
+    def __init__(self, key: str, meta: Meta, born_at: float) -> None:
         self.key = key
+        self.born_at = born_at
         self.epoch = meta.epoch
         self.first = self.oldest = meta.oldest
         self.entries: list[Entry] = []
@@ -105,17 +107,30 @@ class Life:
         return sum(len(entry.body) for entry in self.entries if entry.first >= first)
 
 
+class Asked(msgspec.Struct, frozen=True, kw_only=True):
+    """When a `fork` came in first, on the loop's clock, and what of its source was stored.
+
+    Attributes:
+        life: The source; None where there was none.
+        head: Its last stored number.
+    """
+
+    at: float
+    life: Life | None
+    head: int
+
+
 class Lives:
     """The lives of all conversations, by key, oldest first.
 
     Attributes:
         deletes: Names of conversations whose deletion somebody has asked for.
-        asked: By id of a `fork`: the source as it was stored when it came in first.
+        asked: By id of a `fork`: what was there when it came in first.
     """
 
     def __init__(self, keeping: Keeping, report: Callable[[str], None]) -> None:
         self.deletes: set[str] = set()
-        self.asked: dict[str, tuple[Life | None, int]] = {}
+        self.asked: dict[str, Asked] = {}
         self._keeping = keeping
         self._report = report
         self._lives: dict[str, list[Life]] = {}
@@ -144,7 +159,7 @@ class Lives:
                 self._end(write.key, now, clock)
         for write in writes:
             if write.meta is not None:
-                self._write(write, write.meta, now)
+                self._write(write, write.meta, now, clock)
 
     def _end(self, key: str, now: float, clock: float) -> None:
         life = self.now(key)
@@ -157,12 +172,12 @@ class Lives:
         if keep is None or life.live or life.written >= now - keep:
             self._report(f"{key} was dropped, and nobody has deleted it")
 
-    def _write(self, write: Write, meta: Meta, now: float) -> None:
+    def _write(self, write: Write, meta: Meta, now: float, clock: float) -> None:
         life = self.now(write.key)
         if life is None:
             if self.epoch(write.key, meta.epoch) is not None:
                 self._report(f"{write.key} was made anew under an epoch that it had")
-            life = Life(write.key, meta)
+            life = Life(write.key, meta, clock)
             self._lives.setdefault(write.key, []).append(life)
         elif life.epoch != meta.epoch:
             self._report(f"{write.key} has another epoch and was not deleted")

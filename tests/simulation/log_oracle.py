@@ -190,6 +190,8 @@ def _read(log: Log, wrong: Report) -> tuple[dict[int, MessageEvent], list[_Turn]
             newest = turns[event.turn] = _Turn(event)
         elif isinstance(event, TurnEvent) and event.turn in turns:
             turns[event.turn].take(event, wrong)
+        elif isinstance(event, CutEvent) and event.turn < log.first:
+            pass  # the fork of a log that has lost the turn
         elif isinstance(event, TurnEvent):
             wrong(f"an event of a turn that did not start: {event}")
     return messages, list(turns.values())

@@ -147,7 +147,7 @@ def _steps(
     when = _moments(chance)
     steps = [
         Step(
-            at=when(),
+            at=max(when(), when()) if do in _CHANGES else when(),
             do=do,
             client=chance.randrange(clients),
             conversation=chance.randrange(conversations),

@@ -35,7 +35,7 @@ def check_prompts(log: Log, model: Model, report: Report) -> None:
     """Checks every call of a model that was made for a log."""
     wrong = partial(_say, log.name, report)
     config, turns = Config(), _turns(log)
-    places = [1, *sorted(end + 1 for end in log.life.ends)]
+    places = [log.first, *sorted(end + 1 for end in log.life.ends)]
     for event in log.events:
         if isinstance(event, ConfigEvent):
             config = event.config
@@ -52,7 +52,7 @@ def check_prompts(log: Log, model: Model, report: Report) -> None:
             ended, said = log.life.ended_at, model.said_at.get(event.request_id, 0.0)
             if ended is not None and said > ended + LATE_SECONDS:
                 wrong(f"turn {event.turn} went on after its conversation was deleted")
-    for seq, steered in turns.joined(log):
+    for seq, steered in turns.joined():
         request_id = turns.starts[steered].request_id
         asked = [m["content"] for p in model.prompts[request_id] for m in p]
         if turns.messages[seq].content not in asked:
@@ -89,7 +89,8 @@ def _check_output(event: ToolResultEvent, log: Log, wrong: Report) -> None:
 class _Turns:
     """The turns of a log, by what the users said."""
 
-    def __init__(self) -> None:
+    def __init__(self, ended: bool) -> None:
+        self.ended = ended
         self.messages: dict[int, MessageEvent] = {}
         self.starts: dict[int, StartEvent] = {}
         self.withdrawn: set[int] = set()
@@ -97,23 +98,40 @@ class _Turns:
 
     def tell(self, turn: int, users: Sequence[Any], place: int) -> bool:
         """Whether a turn may have been told this, while the log began at a place."""
-        before: list[Any] = []
-        for number, start in self.starts.items():
-            if number < turn and number not in self.withdrawn:
-                if min(number, start.message) >= place:
-                    before += [
-                        self.messages[seq].content
-                        for seq in (start.message, *self._steer(number))
-                    ]
         own = self.messages.get(self.starts[turn].message)
-        if own is None or users[: len(before) + 1] != [*before, own.content]:
+        if own is None:
             return False
-        joined = iter(m.content for m in self.messages.values() if m.steers == turn)
-        return all(user in joined for user in users[len(before) + 1 :])
+        said = [*self._before(turn, place), (own.content, True)]
+        said += [(m.content, False) for m in self.messages.values() if m.steers == turn]
+        told = list(users)
+        for content, surely in said:
+            if told and told[0] == content:
+                del told[0]
+            elif surely:
+                return False
+        return not told
 
-    def joined(self, log: Log) -> list[tuple[int, int]]:
+    def _before(self, turn: int, place: int) -> list[tuple[Any, bool]]:
+        """Returns what users said in the turns before one, and whether it must be told.
+
+        Of what wanted to join a turn and was deleted, nobody knows whether it did.
+        """
+        said: list[tuple[Any, bool]] = []
+        for number, start in self.starts.items():
+            known = min(number, start.message) >= place
+            if number >= turn or number in self.withdrawn or not known:
+                continue
+            said.append((self.messages[start.message].content, True))
+            said += [
+                (message.content, not self.ended)
+                for seq, message in self.messages.items()
+                if message.steers == number and seq not in self.own
+            ]
+        return said
+
+    def joined(self) -> list[tuple[int, int]]:
         """Returns messages without a turn of their own, and what they steered."""
-        if log.life.ended_at is not None:
+        if self.ended:
             return []
         return [
             (seq, message.steers)
@@ -121,16 +139,9 @@ class _Turns:
             if seq not in self.own and message.steers in self.starts
         ]
 
-    def _steer(self, turn: int) -> list[int]:
-        return [
-            seq
-            for seq, message in self.messages.items()
-            if message.steers == turn and seq not in self.own
-        ]
-
 
 def _turns(log: Log) -> _Turns:
-    turns = _Turns()
+    turns = _Turns(log.life.ended_at is not None)
     calls: dict[int, int] = {}
     for event in log.events:
         match event:

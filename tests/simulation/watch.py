@@ -8,9 +8,10 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import anyio
 import orjson
 
-from tests.simulation.lives import Life, Lives
+from tests.simulation.lives import Asked, Life, Lives
 
 Report = Callable[[str], None]
 
@@ -83,7 +84,9 @@ class Watch:
             self._lives.deletes.add(frame["conversation"])
             self._deleting[frame["id"]] = life
         elif frame["type"] == "fork":
-            self._lives.asked.setdefault(frame["id"], (life, life.head if life else 0))
+            head = life.head if life else 0
+            asked = Asked(at=anyio.current_time(), life=life, head=head)
+            self._lives.asked.setdefault(frame["id"], asked)
 
     def sent(self, frames: Sequence[bytes]) -> None:
         """The server hands frames over."""
@@ -205,7 +208,9 @@ class Watch:
 
     def _heads(self, heads: dict[str, int]) -> None:
         for conversation, head in heads.items():
-            self._stored(conversation, head)
+            life = self._life(conversation)  # maybe deleted while the ping waited
+            if self._durable and (life is None or life.head < head):
+                self._wrong(f"{conversation} has not come to {head}: {life}")
 
     def _event(self, event: dict[str, Any]) -> None:
         conversation, seq = event["conversation"], event["seq"]

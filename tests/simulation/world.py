@@ -199,8 +199,8 @@ class World:
                         check_view(app, log, self.report)
         check_settings(logs, given, replies, self.report)
         heard = sum((watch.heard_count for _, watch in self.host.links), Counter())
-        deleted = set() if self.disk.durable else self.lives.deletes
-        check_commands(self.apps, logs, heard, deleted, self.report)
+        forgotten = set() if self.disk.durable else self.lives.deletes
+        check_commands(self.apps, logs, heard, forgotten, self.report)
         check_tools(self.apps, self.report)
         self.tally = tally(self.apps, logs)
         for link, watch in self.host.links:
