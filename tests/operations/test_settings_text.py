@@ -17,7 +17,8 @@ def test_what_is_shown_can_be_used_as_the_file(tmp_path: Path) -> None:
         'params_allowed = ["n", "temperature"]\n'
         "params_max = { max_tokens = 9, temperature = 1.5 }\n"
         '[models."a b"]\nbase_url = "http://up/v1"\ncontext_tokens = 9\n'
-        "params = { max_tokens = 3, temperature = 0, logprobs = false }\n"
+        "params = { max_tokens = 3, temperature = 0, logprobs = false,"
+        ' stop = ["\\u2028"], plugins = [{ id = "web", n = [[{}]] }] }\n'
         "params_allowed = []\nparams_max = {}\n"
         '[models.b]\nbase_url = "http://up/v1"\n'
         'params_allowed = ["*"]\nparams_max = { max_tokens = 4 }\n'

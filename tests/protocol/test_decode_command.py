@@ -255,40 +255,6 @@ def test_what_a_client_made_up_is_repeated_in_part() -> None:
         assert len(error.message) < 1_000
 
 
-@pytest.mark.parametrize(
-    ("number", "param", "message"),
-    [
-        *(
-            (
-                number,
-                "$.config.params.seed",
-                (
-                    "An integer here is beyond 64 bits; send a smaller one, or send it as"
-                    " a string."
-                ),
-            )
-            for number in (str(10**30), "9" * 400)
-        ),
-        *(
-            (
-                number,
-                "$.config.params[*]",
-                (
-                    "`config.params[*]` holds a number too large to be read; send a smaller"
-                    " one, or send it as a string."
-                ),
-            )
-            for number in ("9" * 5000, "1e999")
-        ),
-    ],
-    ids=range(4),
-)
-def test_what_is_wrong_with_a_number(number: str, param: str, message: str) -> None:
-    text = configure(params={"seed": 0})
-    error = fault(text.replace(":0}", f":{number}}}"))
-    assert (error.param, error.message) == (param, message)
-
-
 def test_the_depth_of_a_frame_is_that_of_its_lists_and_objects() -> None:
     assert decode_command(nested(MAX_DEPTH), max_bytes=LIMIT)
     assert fault(nested(MAX_DEPTH + 1)).re == "a"

@@ -82,7 +82,9 @@ def _value(value: object) -> str:
     if isinstance(value, dict):
         pairs = cast("dict[str, str]", value).items()
         return f"{{ {', '.join(f'{_value(k)} = {_value(v)}' for k, v in pairs)} }}"
-    # Numbers, strings and lists of strings look alike in JSON and TOML.
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(_value, cast('list[object]', value)))}]"
+    # Numbers and strings look alike in JSON and TOML.
     return msgspec.json.encode("none" if value is None else value).decode()
 
 
