@@ -99,8 +99,14 @@ async def test_an_old_sqlite_is_refused(
 @pytest.mark.parametrize(
     ("version", "told"),
     [
-        (SCHEMA_VERSION + 1, r"s\.db was made by a newer .*, or a newer one, .*--store"),
-        (SCHEMA_VERSION - 1, r"s\.db was made by an older .*that version again.*--store"),
+        (
+            SCHEMA_VERSION + 1,
+            r"s\.db was made by a newer .*, or a newer one, .*--store",
+        ),
+        (
+            SCHEMA_VERSION - 1,
+            r"s\.db was made by an older .*that version again.*--store",
+        ),
     ],
 )
 async def test_the_file_of_another_version_is_refused_and_left_as_it_is(
