@@ -11,12 +11,18 @@ import pytest
 from structlog.testing import capture_logs
 
 from tests.stores.samples import ALL, KEY, NOW, OTHER, appending, tokens
-from tests.stores.sqlite_rig import crash, open_file, opened, query
+from tests.stores.sqlite_rig import begin, crash, open_file, opened, query, stream
 from wsserver.log.store import StoreError
 from wsserver.stores import Durability
 from wsserver.stores.sqlite import file as sqlite_file
-from wsserver.stores.sqlite.file import boot_id
+from wsserver.stores.sqlite.file import SCHEMA_VERSION, boot_id
 from wsserver.stores.sqlite.store import SqliteStore
+
+
+async def contents(path: Path) -> dict[str, bytes]:
+    """Returns what is in the file, and in those of text."""
+    names = ("s.db", "s.db-text1", "s.db-text2")
+    return {name: await anyio.Path(path.parent / name).read_bytes() for name in names}
 
 
 async def test_a_second_server_is_refused(path: Path) -> None:
@@ -91,14 +97,36 @@ async def test_an_old_sqlite_is_refused(
         await open_file(path)
 
 
-async def test_another_schema_version_is_refused(path: Path) -> None:
-    async with opened(path):
-        pass
-    await query(path, "PRAGMA user_version = 9")
+@pytest.mark.parametrize(
+    ("version", "told"),
+    [
+        (
+            SCHEMA_VERSION + 1,
+            r"s\.db was made by a newer .*, or a newer one, .*--store",
+        ),
+        (
+            SCHEMA_VERSION - 1,
+            r"s\.db was made by an older .*that version again.*--store",
+        ),
+    ],
+)
+async def test_the_file_of_another_version_is_refused_and_left_as_it_is(
+    path: Path, version: int, told: str
+) -> None:
+    store = await open_file(path)
+    await begin(store)
+    stream(store, 2, 3)
+    await crash(store)
+    await query(path, f"PRAGMA user_version = {version}")
+    before = await contents(path)
+    for _ in range(2):
+        with pytest.raises(StoreError, match=told):
+            await open_file(path)
+    assert await contents(path) == before
 
-    with pytest.raises(StoreError, match=r"s\.db has schema version 9.*--store"):
-        async with opened(path):
-            pass
+    await query(path, f"PRAGMA user_version = {SCHEMA_VERSION}")
+    async with opened(path) as store:
+        assert await store.read(KEY, 0, ALL) == tokens(1, 3), "text was left alone too"
 
 
 async def test_the_database_of_another_program_is_left_alone(path: Path) -> None:

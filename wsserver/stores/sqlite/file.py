@@ -209,10 +209,13 @@ def check_ours(connection: sqlite3.Connection, path: Path) -> None:
             "`--store sqlite:PATH`"
         )
     if version != SCHEMA_VERSION:
+        newer = version > SCHEMA_VERSION
         raise StoreError(
-            f"{path} has schema version {version}, but this server knows "
-            f"only {SCHEMA_VERSION}; use the server that wrote it, move the file "
-            "away, or name another one with `--store sqlite:PATH`"
+            f"{path} was made by {'a newer' if newer else 'an older'} wsserver (schema"
+            f" version {version}, this one has {SCHEMA_VERSION}); nothing was changed:"
+            f" start that version{', or a newer one,' if newer else ''} again, restore"
+            " a backup that this one made, or name another file with"
+            " `--store sqlite:PATH`"
         )
 
 
