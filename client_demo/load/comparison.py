@@ -1,5 +1,6 @@
 """Compares what a client saw live with the same log read again from its start."""
 
+from client_demo.load.counted import counted
 from client_demo.load.oracle import Oracle
 from client_demo.load.violations import Found
 
@@ -32,7 +33,7 @@ def compare(live: Oracle, again: Oracle, found: Found, *, quiet: bool = True) ->
             found(
                 "reread_differs",
                 turn,
-                f"the text of turn {turn} had {len(seen.text)} bytes and has"
+                f"the text of turn {turn} had {counted(len(seen.text), 'byte')} and has"
                 f" {len(kept.text)}, or others",
             )
 

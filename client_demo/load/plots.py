@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Sequence
 
+from client_demo.load.counted import counted
 from client_demo.load.report import Times
 from client_demo.load.series import Bucket, Series
 from client_demo.load.sketch import quantile
@@ -36,7 +37,7 @@ def percentiles(name: str, times: Times) -> str:
 def throughput(series: Series) -> str:
     """Draws the tokens that came each second."""
     rates = [bucket.tokens / series.width_seconds for bucket in series.buckets]
-    texts = [f"{rate:,.0f} tokens a second" for rate in rates]
+    texts = [f"{counted(rate, 'token')} a second" for rate in rates]
     return _over_time(
         "Tokens a second", series, [Line(colour="s1", points=_steps(rates, series))],
         texts, plain,
@@ -67,7 +68,7 @@ def first_tokens(series: Series) -> str:
 def users(series: Series) -> str:
     """Draws how many users were at it."""
     numbers = [float(bucket.users) for bucket in series.buckets]
-    texts = [f"{number:,.0f} users" for number in numbers]
+    texts = [counted(number, "user") for number in numbers]
     return _over_time(
         "Users", series, [Line(colour="s2", points=_steps(numbers, series))], texts,
         plain,
@@ -135,7 +136,7 @@ def _steps(values: Sequence[float], series: Series) -> list[tuple[float, float]]
 def _ends(bucket: Bucket) -> str:
     found = [f"{number} {status}" for status, number in bucket.statuses.items()]
     if bucket.errors:
-        found.append(f"{bucket.errors} errors")
+        found.append(counted(bucket.errors, "error"))
     return ", ".join(found) or "nothing ended"
 
 

@@ -1,5 +1,6 @@
 """A scenario from flags: so many conversations at once, each with so many turns."""
 
+from client_demo.load.counted import counted
 from client_demo.load.scenario import Group, Plan, Scenario, Stage
 from client_demo.load.steps import AnyStep, LoopStep, OpenStep, SendStep, WaitStep
 
@@ -16,7 +17,7 @@ def quick(*, conversations: int, turns: int, prompt: str, model: str | None) -> 
     turn: list[AnyStep] = [SendStep(text=prompt), WaitStep(event="done")]
     steps: list[AnyStep] = [OpenStep(), LoopStep(times=turns, steps=turn)]
     scenario = Scenario(
-        title=f"{conversations} conversations at once",
+        title=f"{counted(conversations, 'conversation')} at once",
         stages=[Stage(seconds=0, users=conversations)],
         groups=[Group(name="all", steps=steps, model=model)],
         thresholds=["completed.rate == 1", "errors.count == 0"],

@@ -4,6 +4,7 @@ from typing import Literal
 
 from msgspec import Struct
 
+from client_demo.load.counted import counted
 from client_demo.load.figures import MEASURES, Measure
 from client_demo.load.scenario import Scenario
 from client_demo.load.series import Series
@@ -217,18 +218,18 @@ def _notes(overall: Round) -> list[str]:
     refused = overall.counted["errors"]
     if refused.get("too_many_turns"):
         notes.append(
-            f"{refused['too_many_turns']} messages were refused with `too_many_turns`:"
+            f"`too_many_turns` refused {counted(refused['too_many_turns'], 'message')}:"
             " raise the server's `max_active_turns` to test more than that."
         )
     if refused.get("rate_limited"):
         notes.append(
-            f"{refused['rate_limited']} frames or connections were refused with"
-            " `rate_limited`: the figures are those of the limit. Raise it, or send"
-            " less."
+            f"`rate_limited` refused a frame or a connection"
+            f" {counted(refused['rate_limited'], 'time')}: the figures are those of the"
+            " limit. Raise it, or send less."
         )
     if figures["unfinished"]:
         notes.append(
-            f"{figures['unfinished']:.0f} scripts were still running at the end;"
-            " the oracle has not seen the whole of their conversations."
+            f"Still running at the end: {counted(figures['unfinished'], 'script')}; the"
+            " oracle has not seen the whole of their conversations."
         )
     return notes

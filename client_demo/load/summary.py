@@ -3,6 +3,7 @@
 from rich.console import Console
 from rich.table import Table
 
+from client_demo.load.counted import counted
 from client_demo.load.figures import COUNTED, MEASURES
 from client_demo.load.plain import plain
 from client_demo.load.report import Report, Round
@@ -80,9 +81,11 @@ def _rounds(report: Report) -> Table:
 def _totals(overall: Round) -> str:
     figures = overall.figures
     return (
-        f"{figures['users']:,.0f} users, {figures['conversations']:,.0f} conversations"
-        f" ({figures['reread']:,.0f} read again), {figures['turns']:,.0f} messages,"
-        f" {figures['tokens']:,.0f} tokens in {overall.seconds:.1f} s"
+        f"{counted(figures['users'], 'user')},"
+        f" {counted(figures['conversations'], 'conversation')}"
+        f" ({figures['reread']:,.0f} read again),"
+        f" {counted(figures['turns'], 'message')},"
+        f" {counted(figures['tokens'], 'token')} in {overall.seconds:.1f} s"
         f" ({figures['tokens.per_second']:,.0f} a second); this end was"
         f" {figures['cpu.mean']:.0f} % busy, {figures['cpu.max']:.0f} % at most"
     )

@@ -2,6 +2,7 @@
 
 from zlib import crc32
 
+from client_demo.load.counted import counted
 from client_demo.load.violations import Found
 from protocol.content import TextProof
 from protocol.events import (
@@ -155,6 +156,6 @@ class TurnOracle:
             self._found(
                 "wrong_text",
                 seq,
-                f"{len(text)} bytes with CRC-32 {crc32(text)} came; `{kind}` says"
+                f"{counted(len(text), 'byte')} with CRC-32 {crc32(text)} came; `{kind}` says"
                 f" {proof.bytes} with {proof.crc32}",
             )

@@ -158,9 +158,9 @@ class Wire:
         self._inbox.append(data)
         self._change()
 
-    def cut(self, code: int | None = None) -> None:
+    def cut(self, code: int | None = None, *, by_peer: bool = True) -> None:
         """The connection is lost, or the peer closed it with a code."""
-        self._gone = TransportClosed(code)
+        self._gone = TransportClosed(code, by_peer=by_peer)
         self._change()
 
     async def changed(self) -> None:

@@ -284,6 +284,63 @@ async def test_a_file_that_hung_is_read_again_when_it_hangs_no_more(
     assert lines[-1]["event"] == "reloaded"
 
 
+@pytest.mark.parametrize("replaced", ["file", "beside"])
+async def test_a_file_that_takes_the_place_of_one_that_hangs_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, replaced: str
+) -> None:
+    monkeypatch.setattr(reload, "READ_SECONDS", 0.05)
+    hangs, took = Event(), list[str]()
+    paths = {name: tmp_path / name for name in ("file", "beside")}
+    for path in paths.values():
+        path.write_text("old")
+
+    def read() -> str:
+        text = paths[replaced].read_text()
+        if text == "old":
+            hangs.wait()
+        return text
+
+    files = Reload()
+    files.add(
+        Renewable(
+            setting="a", file=str(paths["file"]), beside=(str(paths["beside"]),),
+            read=read, take=took.append,
+        )
+    )  # fmt: skip
+    try:
+        await files.run(lambda: took.append("taken"))
+        (tmp_path / "new").write_text("new")
+        (tmp_path / "new").rename(paths[replaced])
+        monkeypatch.setattr(reload, "READ_SECONDS", WAIT_SECONDS)
+        await files.run(lambda: took.append("taken"))
+    finally:
+        hangs.set()
+    assert took == ["new", "taken"]
+
+
+async def test_where_even_looking_for_a_file_hangs_one_thread_does(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(reload, "READ_SECONDS", 0.05)
+    hangs, looks = Event(), list[str]()
+
+    def look(path: str) -> None:
+        looks.append(path)
+        hangs.wait()
+
+    monkeypatch.setattr(reload, "_identity", look)
+    files = Reload()
+    files.add(Renewable(setting="a", file="a", read=str, take=looks.append))
+    with capture_logs() as lines:
+        try:
+            for _ in range(3):
+                await files.run(lambda: looks.append("taken"))
+        finally:
+            hangs.set()
+    assert looks == ["a"]
+    assert [line["event"] for line in lines] == ["reload_refused"] * 3
+
+
 @pytest.mark.parametrize("where", ["read", "take"])
 async def test_a_defect_with_a_file_holds_up_no_other(where: str) -> None:
     def broken(*_: object) -> NoReturn:

@@ -186,6 +186,10 @@ def test_a_second_signal_ends_it_at_once(start: Any, visitors: Visitors) -> None
     assert took < 2 + 1
     assert "stopped_at_once" in server.log
     assert "Traceback" not in server.log
+    (closed,) = [
+        line for line in server.log.splitlines() if "connection_closed" in line
+    ]
+    assert "by=server" in closed, "the client did nothing"
 
 
 def test_signals_to_its_very_end_change_no_exit_code(start: Any) -> None:

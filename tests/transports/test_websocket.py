@@ -84,7 +84,8 @@ async def test_what_ends_a_connection(
     client, _ = await rig.raw()
     served = await rig.connection()
     await client.send(frame(opcode, payload))
-    assert (await served.end()).code == code
+    closed = await served.end()
+    assert (closed.code, closed.by_peer) == (code, False)
     received = await client.receive_all()
     assert received[:1] == b"\x88"
     assert int.from_bytes(received[2:4], "big") == code
@@ -95,6 +96,7 @@ async def test_a_close_of_the_peer_says_its_code(rig: Any) -> None:
     await client.close(4321, "enough")
     closed = await served.end()
     assert (closed.code, closed.reason) == (4321, "enough")
+    assert closed.by_peer
 
 
 async def test_a_close_of_the_server_reaches_the_peer(rig: Any) -> None:
@@ -110,6 +112,7 @@ async def test_a_close_of_the_server_reaches_the_peer(rig: Any) -> None:
     assert caught.value.rcvd.reason.startswith("restart restart")
     closed = await served.end()
     assert closed.code == 1012
+    assert not closed.by_peer
     served.transport.write([b"too late"])
     with pytest.raises(TransportClosed):
         await served.transport.writable()
@@ -227,7 +230,8 @@ async def test_more_than_the_bound_in_the_buffer_drops_the_peer(rig: Any) -> Non
     served = await rig.connection()
     for _ in range(40):
         served.transport.write([b"x" * PRODUCT_LIMIT])
-    assert (await served.end()).code is None
+    closed = await served.end()
+    assert (closed.code, closed.by_peer) == (None, False)
 
 
 async def test_a_half_closed_peer_that_never_reads_goes_away(rig: Any) -> None:

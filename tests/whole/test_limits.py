@@ -9,6 +9,7 @@ from typing import Any
 import anyio
 import orjson
 import pytest
+from anyio.lowlevel import checkpoint
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from tests.fakes.replies import streamed, text_events
@@ -124,11 +125,12 @@ async def latencies(clients: list[Wire], seconds: float) -> list[float]:
 
 
 async def flood(client: Wire, frame: dict[str, Any], count: int) -> int:
-    """Sends frames as fast as they go; returns the close code."""
+    """Sends frames as fast as they go, until it is closed; returns the close code."""
     text = orjson.dumps(frame).decode()
     try:
         for _ in range(count):
             await client.socket.send(text)
+            await checkpoint()  # all clients read: what is measured is the server
     except ConnectionClosed:
         pass
     return await client.closed()

@@ -192,7 +192,13 @@ def _tls(settings: Settings, reload: Reload) -> ssl.SSLContext | None:
     read = partial(_read_certificate, file, key)
     certificate = Certificate(read())
     reload.add(
-        Renewable(setting="tls_cert_file", file=file, read=read, take=certificate.take)
+        Renewable(
+            setting="tls_cert_file",
+            file=file,
+            beside=(key,),
+            read=read,
+            take=certificate.take,
+        )
     )
     return certificate.context
 

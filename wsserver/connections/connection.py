@@ -86,6 +86,7 @@ class Connection:
         self._closers: list[anyio.Event] = []  # set when it has ended
         self._code: int | None = None
         self._reason = ""
+        self._gone = False
         self._by_peer = False
         self._goaway: bytes | None = None
         self._alarm = Alarm(alarms, self._ring)
@@ -216,7 +217,8 @@ class Connection:
             await task()
         except TransportClosed as closed:
             if self._code is None:
-                self._by_peer = True
+                self._gone = True
+                self._by_peer = closed.by_peer
                 self._end(closed.code or NO_CLOSE_FRAME, closed.reason)
 
     def _ring(self) -> None:
@@ -301,7 +303,7 @@ class Connection:
         try:
             if self._code is None:  # cancelled from outside
                 self._transport.abort()
-            elif not self._by_peer:
+            elif not self._gone:
                 await self._say_goodbye(code)
         finally:
             self._metrics.connection_closed(code)

@@ -7,12 +7,21 @@ from msgspec import Struct
 
 
 class TransportClosed(Exception):  # noqa: N818 - an end, not always a fault
-    """The connection is gone; `code` is None when no close frame came."""
+    """The connection is gone.
 
-    def __init__(self, code: int | None, reason: str = "") -> None:
+    Attributes:
+        code: Of the close frame; None when there was none.
+        reason: Of the close frame.
+        by_peer: Whether the other end closed it, or was lost; else this one did.
+    """
+
+    def __init__(
+        self, code: int | None, reason: str = "", *, by_peer: bool = True
+    ) -> None:
         super().__init__(f"closed with {code}")
         self.code = code
         self.reason = reason
+        self.by_peer = by_peer
 
 
 class Handshake(Struct, frozen=True, kw_only=True):

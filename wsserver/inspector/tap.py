@@ -141,7 +141,7 @@ class Tap:
             try:
                 frame = await self._inner.receive()
             except TransportClosed as closed:
-                self._ended("client", closed.code)
+                self._ended("client" if closed.by_peer else "server", closed.code)
                 await self._arrive(closed)
                 return
             self._recorder.frame(Inbound, self._connection, frame)

@@ -4,6 +4,7 @@ A certificate, keys. Each file is for itself: what can't be used leaves what was
 force before, and one line in the log says which file that is and why.
 """
 
+import os
 from collections.abc import Callable, Mapping
 from typing import Any, Generic, TypeVar
 
@@ -28,6 +29,7 @@ class Renewable(Struct, Generic[T], frozen=True, kw_only=True):
     Attributes:
         setting: Which setting names it.
         file: Its path.
+        beside: The paths of others that are read with it.
         read: Reads and checks it, in a worker thread; raises `SettingsError` if it is
             of no use.
         take: Puts in force what was read; returns what the log says of it, if there
@@ -36,6 +38,7 @@ class Renewable(Struct, Generic[T], frozen=True, kw_only=True):
 
     setting: str
     file: str
+    beside: tuple[str, ...] = ()
     read: Callable[[], T]
     take: Callable[[T], Mapping[str, object] | None]
 
@@ -45,7 +48,8 @@ class Reload:
 
     def __init__(self) -> None:
         self._files: list[Renewable[Any]] = []
-        self._reading: set[str] = set()  # settings
+        # Settings, and which files are read for them; None while that is looked up.
+        self._reading: set[tuple[str, tuple[object, ...] | None]] = set()
 
     def add(self, file: Renewable[Any]) -> None:
         """Reads a file again, too, from now on."""
@@ -59,11 +63,8 @@ class Reload:
         """
         async with anyio.create_task_group() as tasks:
             for file in self._files:
-                if file.setting in self._reading:
-                    _refused(
-                        f"{file.setting}: {file.file} is not read again while the"
-                        " reading that began before hangs; is the disk there?"
-                    )
+                if (file.setting, None) in self._reading:
+                    _refused(_hangs(file))
                 else:
                     tasks.start_soon(self._renew, file, taken)
 
@@ -89,11 +90,35 @@ class Reload:
 
     def _read(self, file: Renewable[T]) -> T:
         """Is run in a thread, which nothing stops while it hangs."""
-        self._reading.add(file.setting)
+        looks_up = (file.setting, None)
+        self._reading.add(looks_up)
+        try:
+            reads = (file.setting, tuple(map(_identity, (file.file, *file.beside))))
+        finally:
+            self._reading.discard(looks_up)
+        if reads in self._reading:
+            raise SettingsError(_hangs(file))
+        self._reading.add(reads)
         try:
             return file.read()
         finally:
-            self._reading.discard(file.setting)
+            self._reading.discard(reads)
+
+
+def _identity(path: str) -> object:
+    """Returns what is another once another file has taken its place."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None  # reading it says why
+    return found.st_dev, found.st_ino
+
+
+def _hangs(file: Renewable[Any]) -> str:
+    return (
+        f"{file.setting}: {file.file} is not read again while the reading that began"
+        " before hangs; is the disk there?"
+    )
 
 
 def _refused(about: str) -> None:

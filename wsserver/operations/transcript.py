@@ -12,7 +12,7 @@ from protocol.codec import UnknownFrame, decode_server_frame
 from protocol.events import LogEvent, MessageEvent
 from protocol.fold import fold
 from protocol.view import CallView, TurnView
-from wsserver.operations.printable import printable
+from wsserver.operations.printable import counted, printable
 
 if TYPE_CHECKING:
     from wsserver.stores.sqlite.archive import Kept
@@ -91,7 +91,7 @@ def _end(turn: TurnView) -> str:
     if turn.timing is not None and turn.reason != "server_restarted":
         words.append(f"in {turn.timing.total_ms / 1000:.1f} s")
     if turn.usage is not None:
-        words.append(f"with {turn.usage.output_tokens} tokens")
+        words.append(f"with {counted(turn.usage.output_tokens, 'token')}")
     return " ".join(words)
 
 

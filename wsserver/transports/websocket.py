@@ -56,6 +56,7 @@ class WebSocket(ServerConnection):
     # Kept apart, websockets' attributes and ours take a third of what one dict takes.
     __slots__ = (
         "_at_once",
+        "_dropped",
         "_end_timer",
         "_first_of_read",
         "_lost",
@@ -111,6 +112,7 @@ class WebSocket(ServerConnection):
         self._first_of_read = False  # whether the next frame is
         # The answer to the newest ping that came while the buffer was full.
         self._owed_pong: bytes | None = None
+        self._dropped = False
         self._pings = 0
         self._pings_since = 0.0
         self._ping_timer: asyncio.TimerHandle | None = None
@@ -160,7 +162,7 @@ class WebSocket(ServerConnection):
         self.written_bytes += len(data)
         out.write(data)
         if out.get_write_buffer_size() > self._max_buffered_bytes:
-            out.abort()
+            self.abort()
 
     @property
     def call_soon(self) -> Callable[[Callable[[], None]], object]:
@@ -212,6 +214,7 @@ class WebSocket(ServerConnection):
 
     def abort(self) -> None:
         """Drops the connection now."""
+        self._dropped = True
         self.transport.abort()
 
     # asyncio.Protocol
@@ -376,9 +379,9 @@ class WebSocket(ServerConnection):
     def _ended(self) -> TransportClosed:
         """Returns the end by the close frame that came first."""
         protocol = self.protocol
-        frame = protocol.close_sent or protocol.close_rcvd
-        if protocol.close_rcvd_then_sent:
-            frame = protocol.close_rcvd
-        if frame is None:
-            return TransportClosed(None)
-        return TransportClosed(frame.code, frame.reason)
+        ours, theirs = protocol.close_sent, protocol.close_rcvd
+        if ours is not None and not protocol.close_rcvd_then_sent:
+            return TransportClosed(ours.code, ours.reason, by_peer=False)
+        if theirs is not None:
+            return TransportClosed(theirs.code, theirs.reason)
+        return TransportClosed(None, by_peer=not self._dropped)

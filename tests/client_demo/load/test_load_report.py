@@ -90,7 +90,7 @@ def test_notes_say_what_spoils_the_figures() -> None:
     assert notes[0] == "before"
     assert "was 86 % busy" in notes[1]
     assert "`max_active_turns`" in notes[2]
-    assert notes[3].startswith("1 scripts were still running")
+    assert notes[3].startswith("Still running at the end: 1 script; the oracle")
     assert made(finished(busy=85.0)).notes == ["before"]
 
 

@@ -15,6 +15,7 @@ from protocol.ids import VERSION
 from wsserver import __version__
 from wsserver.operations.checks.findings import Finding, Tell, fail, ok, warn
 from wsserver.operations.checks.machine import judge_skew
+from wsserver.operations.printable import counted
 from wsserver.operations.server_frame import Frame, read_frame
 
 ANSWER_SECONDS = 10.0
@@ -144,9 +145,8 @@ class Dialogue:
 def judge_stream(moments: list[float]) -> Finding:
     """Says what it means that parts of a one-second answer came at these times."""
     spread = moments[-1] - moments[0] if moments else 0.0
-    says = (
-        f"an answer of {_TOKENS / _TOKENS_PER_SECOND:g} s came in {len(moments)} parts"
-    )
+    parts = counted(len(moments), "part")
+    says = f"an answer of {_TOKENS / _TOKENS_PER_SECOND:g} s came in {parts}"
     if spread < 0.5 * _TOKENS / _TOKENS_PER_SECOND:
         return warn(
             "streaming",

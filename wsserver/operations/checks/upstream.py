@@ -19,6 +19,7 @@ from wsserver.engine.model import (
 )
 from wsserver.operations.checks.config import without_local
 from wsserver.operations.checks.findings import Finding, Tell, fail, ok, warn
+from wsserver.operations.printable import counted
 from wsserver.settings import Model, Settings, SettingsError
 from wsserver.turns.models import DEMO_PREFIX
 from wsserver.turns.services import Target
@@ -193,8 +194,9 @@ def judge(model: str, sample: Sample, key_remedy: str) -> Finding:
     if sample.first is None:
         return warn("upstream", f"{model}: answered without a token", _OTHER_REMEDY)
     says = (
-        f"{model}: first token after {_ms(sample.first)}, {sample.pieces} pieces in"
-        f" {sample.reads} read{'' if sample.reads == 1 else 's'} over {_ms(sample.last - sample.first)}"
+        f"{model}: first token after {_ms(sample.first)},"
+        f" {counted(sample.pieces, 'piece')} in {counted(sample.reads, 'read')}"
+        f" over {_ms(sample.last - sample.first)}"
     )
     if sample.pieces < FEW_PIECES:
         return ok("upstream", f"{says}: too short to tell whether it streams")

@@ -18,7 +18,7 @@ from wsserver.inspector.records import (
 )
 from wsserver.inspector.redact import length
 from wsserver.log.entry import TEXT_KINDS
-from wsserver.operations.printable import printable
+from wsserver.operations.printable import counted, printable
 from wsserver.operations.replay.recording import Recording
 
 _RUNS = TEXT_KINDS | {"skip"}
@@ -53,7 +53,7 @@ def lanes(recording: Recording, columns: int) -> Iterator[str]:
     server = recording.header.server
     yield (
         f"{server.name} {server.version}, {recording.header.started_at}, texts {texts},"
-        f" {_many(len(names), 'connection')}"
+        f" {counted(len(names), 'connection')}"
     )
     if not names:
         return
@@ -114,7 +114,7 @@ def _text_row(run: list[Outbound]) -> _Row:
 def _row(record: Record) -> _Row:
     match record:
         case Lost(at_ms=at_ms, lines=lines):
-            return _Row(at_ms, "", f"… {_many(lines, 'line')} missing")
+            return _Row(at_ms, "", f"… {counted(lines, 'line')} missing")
         case Opened():
             text = "┌ opened"
         case Closed(by=by, code=code):
@@ -179,7 +179,3 @@ def _fit(text: str, width: int) -> str:
 
 def _gap(ms: float) -> str:
     return f"+{ms:.0f} ms" if ms < 10_000 else f"+{ms / 1000:.0f} s"
-
-
-def _many(count: int, noun: str) -> str:
-    return f"{count} {noun}{'' if count == 1 else 's'}"

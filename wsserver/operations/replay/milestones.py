@@ -4,6 +4,8 @@ from typing import Any
 
 from msgspec import Struct
 
+from wsserver.operations.printable import counted
+
 Key = tuple[str | int, ...]
 
 
@@ -39,7 +41,8 @@ def in_words(milestone: Milestone) -> str:
         case ("refused", connection, nth):
             words = f"{connection}: `error` number {nth}"
         case ("text", name, turn, kind):
-            words = f"{name}: {milestone.value} bytes of `{kind}` of turn {turn}"
+            size = counted(milestone.value, "byte")
+            words = f"{name}: {size} of `{kind}` of turn {turn}"
         case (kind, connection, name, int() as turn):
             words = f"{connection}, {name}: `{kind}` of turn {turn}"
         case (kind, connection, name, which):

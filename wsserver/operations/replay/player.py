@@ -18,6 +18,7 @@ from websockets.typing import Subprotocol
 
 from protocol.frame_error import FrameError
 from protocol.ids import SUBPROTOCOL
+from wsserver.operations.printable import counted
 from wsserver.operations.replay.client import Client
 from wsserver.operations.replay.milestones import in_words
 from wsserver.operations.replay.model import RecordedProvider
@@ -79,7 +80,7 @@ class Outcome(Struct, frozen=True, kw_only=True):
     def lines(self) -> Iterator[str]:
         """Yields what a person is told."""
         if self.skipped:
-            yield f"{self.skipped} connections were open before; they are left out"
+            yield f"left out: {counted(self.skipped, 'connection')}, open before"
         for fault in self.recorded_faults:
             yield f"the recording breaks a rule: {fault}"
         if self.difference is not None:
