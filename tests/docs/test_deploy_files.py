@@ -221,6 +221,24 @@ def test_the_container_names_variables_that_exist() -> None:
     assert instruction("STOPSIGNAL") == "SIGTERM"
 
 
+def test_programs_in_the_container_have_a_home_they_may_write_to() -> None:
+    (made,) = [value for name, value in container() if "useradd" in value]
+    assert f"--home-dir {instruction('VOLUME')} " in made
+
+
+def test_the_container_is_run_with_what_it_needs() -> None:
+    page = (GUIDES / "deploy.md").read_text().replace("\\\n", " ")
+    (line,) = re.findall(r"^docker run --name .*", page, re.MULTILINE)
+    words = shlex.split(line)
+
+    # PID 1 inherits what MCP servers leave, and the server waits for its own children only.
+    assert {"--init", "--detach"} <= set(words)
+    assert words[words.index("--restart") + 1] == "unless-stopped"
+    seconds = int(words[words.index("--stop-timeout") + 1])
+    assert seconds > Settings().drain_seconds + DRAIN_MORE_SECONDS + CLOSE_SECONDS
+    assert f":{Settings().port}" in words[words.index("--publish") + 1]
+
+
 def test_the_container_starts_a_server_that_is_healthy(
     tmp_path: Path, keys: Path
 ) -> None:
@@ -236,11 +254,14 @@ def test_the_container_starts_a_server_that_is_healthy(
         "WSSERVER_AUTH_KEYS_FILE": str(keys),
     }
     health = ast.literal_eval(instruction("HEALTHCHECK").partition("CMD ")[2])
-    asking = [part.replace(":8765/", f":{port}/") for part in health[1:]]
 
     def is_healthy() -> bool:
         asked = subprocess.run(  # noqa: S603 - our own file
-            [sys.executable, *asking], capture_output=True, check=False, timeout=20
+            [sys.executable, *health[1:]],
+            env=PLAIN | environ,
+            capture_output=True,
+            check=False,
+            timeout=20,
         )
         return asked.returncode == 0
 
