@@ -139,6 +139,8 @@ class App(Driver):
         """Says something."""
         view = self.views.get(name)
         policies = ["queue", "queue", "queue", "interrupt", "steer", "reject"]
+        if self._changes:
+            policies += ["steer", "steer", "interrupt"]
         self._give(
             self.client.send(
                 name,
