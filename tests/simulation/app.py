@@ -115,25 +115,32 @@ class App(Driver):
                 self.after(chance.choice([0, 1, 20]), lambda: self._open(name))
             case "open":
                 self._open(name)
+            case "fork" | "delete" | "configure" | "again":
+                self._change(step, name, chance)
+            case _:
+                raise AssertionError(f"{step.do} is not for a client")
+
+    def _change(self, step: Step, name: str, chance: random.Random) -> None:
+        match step.do:
             case "fork":
                 self._fork(name, chance)
             case "delete":
                 self._delete(self.client.delete(name), chance.choice([0, 0, 1, 20]))
             case "configure":
                 self._give(self.client.configure(name, change(chance)))
-            case "again":
+            case _:
                 command = self._repeats.choose(self.given, self.replies, chance)
                 if command is not None:
                     self.replies[command.id] = []
                     self.client.again(command)
                     self.wake()
-            case _:
-                raise AssertionError(f"{step.do} is not for a client")
 
     def send(self, name: str, chance: random.Random) -> None:
         """Says something."""
         view = self.views.get(name)
         policies = ["queue", "queue", "queue", "interrupt", "steer", "reject"]
+        if self._changes:
+            policies += ["steer", "steer", "interrupt"]
         self._give(
             self.client.send(
                 name,

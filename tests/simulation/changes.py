@@ -42,7 +42,7 @@ def through(view: ConversationView, chance: random.Random) -> int:
     ended = [one.turn for one in view.turns.values() if one.status is not None]
     near = view.last + chance.randint(-2, 2)
     anywhere = [0, near, chance.randint(0, view.last)]
-    return max(0, chance.choice([*ended[-3:], *ended[-3:], *anywhere]))
+    return max(0, chance.choice([*3 * ended[-3:], *anywhere]))
 
 
 class Repeats:

@@ -249,6 +249,7 @@ class Host:
             del self._connections[connection]
 
     async def _serve(self, tasks: TaskGroup) -> None:
+        self.lives.restarted()
         self._alarms = Alarms(TaskTimers(tasks))
         committer = Committer(
             self._disk, interval_seconds=0.0, wall=self._clock.wall, metrics=NoMetrics()

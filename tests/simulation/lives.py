@@ -126,11 +126,13 @@ class Lives:
     Attributes:
         deletes: Names of conversations whose deletion somebody has asked for.
         asked: By id of a `fork`: what was there when it came in first.
+        woken: Keys of what somebody has opened, or sent to, since the server started.
     """
 
     def __init__(self, keeping: Keeping, report: Callable[[str], None]) -> None:
         self.deletes: set[str] = set()
         self.asked: dict[str, Asked] = {}
+        self.woken: set[str] = set()
         self._keeping = keeping
         self._report = report
         self._lives: dict[str, list[Life]] = {}
@@ -161,6 +163,10 @@ class Lives:
             if write.meta is not None:
                 self._write(write, write.meta, now, clock)
 
+    def restarted(self) -> None:
+        """The server starts: what waits, waits for somebody."""
+        self.woken = set()
+
     def _end(self, key: str, now: float, clock: float) -> None:
         life = self.now(key)
         if life is None:
@@ -174,6 +180,7 @@ class Lives:
 
     def _write(self, write: Write, meta: Meta, now: float, clock: float) -> None:
         life = self.now(write.key)
+        waited = life is not None and write.key not in self.woken
         if life is None:
             if self.epoch(write.key, meta.epoch) is not None:
                 self._report(f"{write.key} was made anew under an epoch that it had")
@@ -183,6 +190,8 @@ class Lives:
             self._report(f"{write.key} has another epoch and was not deleted")
         for entry in write.entries:
             life.add(entry, now)
+            if entry.kind == "start" and waited:
+                self._report(f"{write.key} {entry.seq} began before anybody opened it")
         life.receipts |= {(each.principal, each.id) for each in write.receipts}
         life.live, life.written = meta.live, now
         if meta.oldest > life.oldest:

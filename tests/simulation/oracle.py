@@ -69,18 +69,7 @@ def check_commands(
     may follow a reply that was lost. `forgotten` are conversations of which a store that
     forgets may not have had all.
     """
-    messages: dict[str, list[Counter[str]]] = {}
-    for log in logs:
-        own = log.events[max(0, log.base + 1 - log.first) :]
-        found = Counter(e.id for e in own if isinstance(e, MessageEvent))
-        messages.setdefault(log.name, []).append(found)
-    given = {command.id for app in apps for command in app.given}
-    for name, lives in messages.items():
-        for found in lives:
-            if not set(found) <= given:
-                report(f"{name} has messages that nobody sent: {set(found) - given}")
-            if found and max(found.values()) > 1:
-                report(f"{name} has messages twice: {found}")
+    messages = _messages(apps, logs, report)
     for app in apps:
         for command in app.given:
             replies = app.replies.get(command.id, [])
@@ -95,6 +84,25 @@ def check_commands(
             fits = _fits if len(counts) == 1 else _may_fit
             if not fits(command, replies[0], sum(counts), heard[command.id]):
                 report(f"{command} was told {replies[0]} and is {counts} times there")
+
+
+def _messages(
+    apps: list[App], logs: list[Log], report: Report
+) -> dict[str, list[Counter[str]]]:
+    """Returns how often messages were sent into each life, by the conversation."""
+    messages: dict[str, list[Counter[str]]] = {}
+    for log in logs:
+        own = log.events[max(0, log.base + 1 - log.first) :]
+        found = Counter(e.id for e in own if isinstance(e, MessageEvent))
+        messages.setdefault(log.name, []).append(found)
+    given = {command.id for app in apps for command in app.given}
+    for name, lives in messages.items():
+        for found in lives:
+            if not set(found) <= given:
+                report(f"{name} has messages that nobody sent: {set(found) - given}")
+            if found and max(found.values()) > 1:
+                report(f"{name} has messages twice: {found}")
+    return messages
 
 
 def _fits(command: Command, reply: Reply, count: int, heard: int) -> bool:

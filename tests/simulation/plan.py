@@ -23,6 +23,8 @@ BEFALLS: frozenset[Do] = frozenset(("restart", "break_store", "trim"))
 
 _COMMANDS: list[Do] = ["send", "interrupt", "cut", "stall", "close", "open"]
 _CHANGES: list[Do] = ["fork", "delete", "configure", "again"]
+_LATER: frozenset[Do] = frozenset(("fork", "again", "trim"))
+"""What changes more when something was said before."""
 
 _ANY = 840
 """Any of so many conversations as a client may come to have, each alike."""
@@ -120,8 +122,8 @@ def _changing_plan(seed: int) -> Plan:
     )
     does = chance.choices(
         [*_COMMANDS, *_CHANGES],
-        [6.0, 1.0, 1.0, 0.5, 0.5, 0.5, *chance.choices([0.0, 1.0, 2.0], k=4)],
-        k=chance.randint(5, 16),
+        [6.0, 1.0, 0.7, 0.4, 0.4, 0.4, *chance.choices([0.5, 1.0, 2.0], k=4)],
+        k=chance.randint(6, 16),
     )
     if not keeping.all:
         does += ["trim"] * chance.randint(1, 4)
@@ -147,7 +149,7 @@ def _steps(
     when = _moments(chance)
     steps = [
         Step(
-            at=max(when(), when()) if do in _CHANGES else when(),
+            at=when() + (chance.choice([0, 5, 30]) if do in _LATER else 0),
             do=do,
             client=chance.randrange(clients),
             conversation=chance.randrange(conversations),

@@ -35,28 +35,39 @@ def check_prompts(log: Log, model: Model, report: Report) -> None:
     """Checks every call of a model that was made for a log."""
     wrong = partial(_say, log.name, report)
     config, turns = Config(), _turns(log)
-    places = [log.first, *sorted(end + 1 for end in log.life.ends)]
     for event in log.events:
         if isinstance(event, ConfigEvent):
             config = event.config
         elif isinstance(event, ToolResultEvent):
             _check_output(event, log, wrong)
         elif isinstance(event, StartEvent) and event.seq > log.base:
-            if event.model != (config.model or "test"):
-                wrong(f"turn {event.turn} asked {event.model} under {config}")
-            for request in model.requests[event.request_id]:
-                _check_settings(event, request, config, wrong)
-                users = [m["content"] for m in request.messages if m["role"] == "user"]
-                if not any(turns.tell(event.turn, users, place) for place in places):
-                    wrong(f"turn {event.turn} was told {users}")
-            ended, said = log.life.ended_at, model.said_at.get(event.request_id, 0.0)
-            if ended is not None and said > ended + LATE_SECONDS:
-                wrong(f"turn {event.turn} went on after its conversation was deleted")
+            _check_turn(event, config, log, turns, model, wrong)
     for seq, steered in turns.joined():
         request_id = turns.starts[steered].request_id
         asked = [m["content"] for p in model.prompts[request_id] for m in p]
         if turns.messages[seq].content not in asked:
             wrong(f"{turns.messages[seq]} reached no model")
+
+
+def _check_turn(
+    start: StartEvent,
+    config: Config,
+    log: Log,
+    turns: "_Turns",
+    model: Model,
+    wrong: Report,
+) -> None:
+    if start.model != (config.model or "test"):
+        wrong(f"turn {start.turn} asked {start.model} under {config}")
+    places = [log.first, *sorted(end + 1 for end in log.life.ends)]
+    for request in model.requests[start.request_id]:
+        _check_settings(start, request, config, wrong)
+        users = [m["content"] for m in request.messages if m["role"] == "user"]
+        if not any(turns.tell(start.turn, users, place) for place in places):
+            wrong(f"turn {start.turn} was told {users}")
+    ended, said = log.life.ended_at, model.said_at.get(start.request_id, 0.0)
+    if ended is not None and said > ended + LATE_SECONDS:
+        wrong(f"turn {start.turn} went on after its conversation was deleted")
 
 
 def _say(name: str, report: Report, what: str) -> None:

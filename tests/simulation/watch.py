@@ -80,7 +80,9 @@ class Watch:
         self.heard_count[frame["id"]] += 1
         self._commands[frame["id"]] = frame
         life = self._lives.now(self._key(frame["conversation"]))
-        if frame["type"] == "delete":
+        if frame["type"] in ("open", "send"):
+            self._lives.woken.add(self._key(frame["conversation"]))
+        elif frame["type"] == "delete":
             self._lives.deletes.add(frame["conversation"])
             self._deleting[frame["id"]] = life
         elif frame["type"] == "fork":
@@ -208,9 +210,7 @@ class Watch:
 
     def _heads(self, heads: dict[str, int]) -> None:
         for conversation, head in heads.items():
-            life = self._life(conversation)  # maybe deleted while the ping waited
-            if self._durable and (life is None or life.head < head):
-                self._wrong(f"{conversation} has not come to {head}: {life}")
+            self._stored(conversation, head)
 
     def _event(self, event: dict[str, Any]) -> None:
         conversation, seq = event["conversation"], event["seq"]
@@ -223,14 +223,15 @@ class Watch:
             self._wrong(f"not the number after {attached.last}: {event}")
         attached.last = seq
         self._stored(conversation, seq)
+        life = self._life(conversation)
+        if life is not None and life.ended_at is not None:
+            self._wrong(f"its conversation was deleted: {event}")
         if event["type"] in _TEXT and event["turn"] in attached.stopped:
             self._wrong(f"text after the reply to an interrupt: {event}")
 
     def _stored(self, conversation: str, seq: int) -> None:
         """Checks what is told of an open conversation."""
         life = self._life(conversation)
-        if life is not None and life.ended_at is not None:
-            self._wrong(f"{conversation} {seq} was seen and it was deleted")
         head = 0 if life is None else life.head
         if self._durable and (life is None or head < seq):
             self._wrong(f"{conversation} {seq} was seen and {head} is stored")

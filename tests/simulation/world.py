@@ -194,9 +194,9 @@ class World:
             check_order(log, given, replies, self.report)
             await self._check_kept(log)
             for app in self.apps:
-                if log.life.ended_at is None and log.name in app.views:
-                    if not self.wrong:
-                        check_view(app, log, self.report)
+                shown = log.life.ended_at is None and log.name in app.views
+                if shown and not self.wrong:
+                    check_view(app, log, self.report)
         check_settings(logs, given, replies, self.report)
         heard = sum((watch.heard_count for _, watch in self.host.links), Counter())
         forgotten = set() if self.disk.durable else self.lives.deletes
