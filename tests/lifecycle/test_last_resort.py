@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from signal import SIGHUP, SIGINT, SIGTERM
+from threading import Event
 from time import monotonic
 from typing import Any
 
@@ -164,10 +165,10 @@ def hang(folder: Path, connection: ClientConnection) -> None:
 
 
 def until_there(file: Path) -> None:
-    deadline = monotonic() + 10
+    deadline, pause = monotonic() + 10, Event()
     while not file.exists():
         assert monotonic() < deadline, f"no {file}"
-        os.sched_yield()
+        pause.wait(0.01)
 
 
 def kept(folder: Path) -> list[str]:
@@ -261,10 +262,10 @@ def test_a_thread_that_hangs_changes_no_exit_code(start: Any, tmp_path: Path) ->
 
 def until_opened(file: Path, process: int) -> None:
     """Waits until a process has a file open."""
-    deadline = monotonic() + 10
+    deadline, pause = monotonic() + 10, Event()
     while not is_open(file, process):
         assert monotonic() < deadline, f"{file} is not opened"
-        os.sched_yield()
+        pause.wait(0.01)
 
 
 def is_open(file: Path, process: int) -> bool:

@@ -1,5 +1,6 @@
 """Who may connect, for how long, and what is told of it: over real sockets."""
 
+import os
 from pathlib import Path
 
 import anyio
@@ -12,6 +13,7 @@ from tests.fakes.upstream import FakeUpstream, Reply
 from tests.fakes.wire import Copy, wire
 from tests.whole.keyed import hmac_token, tokens_by_secret
 
+ROOT = Path(__file__).parents[2]
 HELLO = {"type": "hello", "protocol": 1}
 # Six seconds of answer.
 SLOW_TURN = {"model": "demo/long:tokens=120,tokens_per_second=20"}
@@ -105,11 +107,15 @@ async def test_a_token_that_has_ended_lets_nobody_in(tmp_path: Path) -> None:
 # An issuer that publishes its keys
 
 
-@pytest.mark.slow
+# It asks again after ten seconds; here it does after one.
+HASTY = "from wsserver.auth import key_set\nkey_set.RETRY_SECONDS = 1.0\n"
+
+
 @pytest.mark.timeout(60)
 async def test_a_server_starts_without_its_issuer_and_finds_it_later(
     tmp_path: Path,
 ) -> None:
+    (tmp_path / "sitecustomize.py").write_text(HASTY)
     async with FakeUpstream() as issuer:
         issuer.script(Reply(status=503, content_type=None))
         url = issuer.base_url.removesuffix("/v1") + "/keys"
@@ -120,7 +126,8 @@ async def test_a_server_starts_without_its_issuer_and_finds_it_later(
             f"--auth-jwt-audience={AUDIENCE}",
             f"--auth-jwt-issuer={ISSUER}",
         ]
-        env = {"no_proxy": "127.0.0.1"}
+        path = f"{tmp_path}{os.pathsep}{ROOT}"
+        env = {"no_proxy": "127.0.0.1", "PYTHONPATH": path}
         async with server(*flags, folder=tmp_path, env=env) as running:
             given = token(kid="k1")
             async with wire(running.url, hello=False) as client:

@@ -1,7 +1,9 @@
 """What operators are told of one turn: its lines in the log, and what is counted.
 
 However a turn ends, in a model's last word, a defect or the next start of the server,
-its end is told here, once.
+its end is told here, once. It does not wait for the commit: a kill in between would
+lose the line, and a store that hangs hold it back, just when it is wanted. So a kill
+before the commit has the next start tell it again.
 """
 
 import structlog
