@@ -136,6 +136,23 @@ async def test_a_server_does_not_start_on_a_full_disk(
         assert await store.read(KEY, 0, ALL) == tokens(1, 5)
 
 
+@pytest.mark.parametrize("exists", [True, False])
+async def test_a_disk_without_room_for_a_line_is_named_and_nobody_has_the_lock(
+    path: Path, monkeypatch: pytest.MonkeyPatch, exists: bool
+) -> None:
+    if exists:
+        await (await open_file(path)).close()
+    files = sorted(os.listdir(path.parent))
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "pwrite", full)
+        for _ in range(2):
+            with pytest.raises(StoreError, match=r"No space left .*Free some space"):
+                await open_file(path)
+    assert sorted(os.listdir(path.parent)) == files
+    async with opened(path):
+        pass
+
+
 async def test_where_files_keep_their_space_nobody_asks_how_much_is_left(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -98,6 +98,8 @@ class SqliteFile:
             with suppress(FileExistsError):
                 os.close(os.open(self.path, os.O_CREAT | os.O_EXCL, 0o600))
         except OSError as error:
+            if error.errno in (errno.ENOSPC, errno.EDQUOT):
+                raise explained(error, self.path) from error
             raise StoreError(
                 f"{self.path}: {error.strerror}. Name a file that can be made and "
                 "locked, with `--store sqlite:PATH`"
@@ -124,8 +126,14 @@ class SqliteFile:
                 f"{self.path} is in use by another server (process {owner}): stop "
                 "it, or give this one a file of its own with `--store sqlite:PATH`"
             ) from None
-        os.ftruncate(lock, 0)
-        os.pwrite(lock, b"%d\n" % os.getpid(), 0)
+        try:
+            os.ftruncate(lock, 0)
+            os.pwrite(lock, b"%d\n" % os.getpid(), 0)
+        except OSError:
+            if self._made_lock:
+                path.unlink()
+            os.close(lock)
+            raise
         return lock
 
     def check_space(self) -> None:
