@@ -33,6 +33,7 @@ class App(Driver):
 
     Attributes:
         views: What it shows, by conversation.
+        begins: After which number that begins.
         taken: The events that made it.
         given: Its commands.
         replies: What they got.
@@ -51,6 +52,7 @@ class App(Driver):
     ) -> None:
         super().__init__(f"p{number}", host, chance)
         self.views: dict[str, ConversationView] = {}
+        self.begins: dict[str, int] = {}
         self.taken: dict[str, list[LogEvent]] = {}
         self.given: list[Command] = []
         self.replies: dict[str, list[Reply]] = {}
@@ -150,8 +152,8 @@ class App(Driver):
         chance = self._chance
         if name not in self.views:
             self.with_tool_deltas[name] = chance.random() < 0.3
-        self.views.setdefault(name, ConversationView())
-        self.taken.setdefault(name, [])
+        if name not in self.views:
+            self._begin(name, 0)
         window = chance.choice([None, None, None, 1024, 9000])
         if window is not None:
             self._windows.add(name)
@@ -166,6 +168,11 @@ class App(Driver):
                 max_delay_ms=chance.choice([None, None, None, 0, 60, 1500]),
             )
         )
+
+    def _begin(self, name: str, after: int) -> None:
+        self.views[name] = ConversationView(last=after)
+        self.begins[name] = after
+        self.taken[name] = []
 
     def _forget(self, name: str) -> None:
         self.views.pop(name, None)
@@ -198,6 +205,8 @@ class App(Driver):
                 if event.why == "gap":
                     self._wrong("met a gap that does not close")
                 self.drop()
+            case Reset(reason="expired"):
+                self._begin(event.cursor.conversation, event.cursor.last)
             case Reset() | Stopped() | Lost():
                 self._wrong(f"was told {event}")
             case _:
@@ -219,6 +228,8 @@ class App(Driver):
         command, error = event.command, event.reply.error
         self.replies.setdefault(command.id, []).append(event.reply)
         if error is None:
+            if isinstance(command, Open):
+                self._opened(event.reply)
             return
         if not isinstance(command, Open):
             if error.code == "store_unavailable":
@@ -232,6 +243,14 @@ class App(Driver):
             self.after(1.0, lambda: self._open(name))
         elif error.message != LET_GO:
             self._wrong(f"could not open: {event}")
+
+    def _opened(self, reply: Reply) -> None:
+        """Begins with the oldest number that is kept, if this has nothing yet."""
+        name, oldest = reply.conversation, reply.oldest
+        assert name is not None, "it says of which conversation"
+        assert isinstance(oldest, int), "and where that begins"
+        if name in self.views and not self.views[name].last:
+            self._begin(name, oldest - 1)
 
     def _run_tool(self, request: ToolRequest) -> None:
         """Runs a tool: it answers once or twice, soon, late, or never."""

@@ -1,6 +1,7 @@
 """A store that outlives crashes, takes its time, and fails when it is told to."""
 
 import random
+from collections import defaultdict
 from collections.abc import Sequence
 
 import anyio
@@ -22,6 +23,8 @@ class Disk(MemoryStore):
         heads: The last stored number by key.
         receipts_kept: Space, conversation, principal and id of stored receipts.
         calls: Key and id of stored tool calls.
+        entries: All that was ever stored, by key, trimmed or not.
+        trimmed: Up to which number a log was trimmed, stored or not.
         broken_until: Until when it fails.
     """
 
@@ -31,6 +34,8 @@ class Disk(MemoryStore):
         self.heads: dict[str, int] = {}
         self.receipts_kept: set[tuple[str, str, str, str]] = set()
         self.calls: set[tuple[str, str]] = set()
+        self.entries: defaultdict[str, list[Entry]] = defaultdict(list)
+        self.trimmed: defaultdict[str, int] = defaultdict(int)
         self.broken_until = 0.0
         self.crashed = anyio.Event()
         self._under_way: set[str] = set()
@@ -50,6 +55,8 @@ class Disk(MemoryStore):
     async def commit(self, writes: Sequence[Write], now: float) -> None:
         if not self.durable:
             await super().commit(writes, now)
+            for write in writes:
+                self.entries[write.key] += write.entries
             return
         crashed = self.crashed
         self._under_way = {write.key for write in writes}
@@ -79,6 +86,7 @@ class Disk(MemoryStore):
         assert key not in self._under_way, "it would overtake what came before"
         assert self._kept[key].meta.live, "text comes while a turn runs"
         self.heads[key] = entry.seq
+        self.entries[key].append(entry)
         return put_text(self._kept, key, entry)
 
     async def meta(self, key: str) -> Meta | None:
@@ -103,6 +111,7 @@ class Disk(MemoryStore):
         if write.meta is None:
             return
         self.heads[write.key] = write.meta.head
+        self.entries[write.key] += write.entries
         space, _, conversation = write.key.rpartition("/")
         for receipt in write.receipts:
             self.receipts_kept.add((space, conversation, receipt.principal, receipt.id))

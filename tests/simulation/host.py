@@ -173,7 +173,13 @@ class Host:
         name = f"conn{self._count}"
         disk = self._disk if self._disk.durable else None
         watch = Watch(
-            f"{name} of {principal}", SPACE, principal, disk, self._report, self.trace
+            f"{name} of {principal}",
+            SPACE,
+            principal,
+            disk,
+            self._disk.trimmed,
+            self._report,
+            self.trace,
         )
         ping_seconds = HEARTBEAT_SECONDS if self._pings else None
         delay = chance.choice([0.0, 0.0, 0.01, 0.2])

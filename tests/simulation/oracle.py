@@ -15,11 +15,11 @@ def check_view(app: App, log: Log, report: Report) -> None:
     """Checks what a client shows of a conversation, to the byte."""
     wrong = partial(_say, f"{app.name} of {log.name}", report)
     view = app.views[log.name]
-    whole = log.whole(app.with_tool_deltas[log.name])
+    last = app.begins[log.name]
+    whole = log.whole(app.with_tool_deltas[log.name], last)
     if view.last != len(log.events):
         wrong(f"has {view.last} of {len(log.events)}")
         return
-    last = 0
     for event in app.taken[log.name]:
         if first_seq(event) != last + 1:
             wrong(f"was told {event} after {last}")

@@ -12,8 +12,11 @@ from typing import Literal
 from msgspec import Struct
 
 Do = Literal[
-    "send", "interrupt", "cut", "stall", "close", "open", "restart", "break_store"
+    "send", "interrupt", "cut", "stall", "close", "open",
+    "restart", "break_store", "trim",
 ]  # fmt: skip
+
+OF_THE_SERVER: tuple[Do, ...] = ("restart", "break_store", "trim")
 
 _COMMANDS: list[Do] = ["send", "interrupt", "cut", "stall", "close", "open"]
 
@@ -85,6 +88,8 @@ def make_plan(seed: int) -> Plan:
         )
         for do in does
     ]
+    end = max(step.at for step in steps)
+    steps += _trims(random.Random(f"trims {seed}"), clients, conversations, end)
     return Plan(
         seed=seed,
         clients=clients,
@@ -93,6 +98,32 @@ def make_plan(seed: int) -> Plan:
         pings=chance.random() < 0.7,
         steps=tuple(sorted(steps, key=lambda step: step.at)),
     )
+
+
+def _trims(
+    chance: random.Random, clients: int, conversations: int, end: float
+) -> list[Step]:
+    """Makes trims, most of them while somebody does not read."""
+    if chance.random() > 0.3:
+        return []
+    steps: list[Step] = []
+    for _ in range(chance.randint(1, 4)):
+        at, client = chance.uniform(0.0, end + 20.0), chance.randrange(clients)
+        conversation = chance.randrange(conversations)
+        does: list[Do] = ["trim"] * 3
+        if chance.random() < 0.8:
+            does += [chance.choice(["stall", "stall", "cut", "close"]), *["send"] * 3]
+        steps += [
+            Step(
+                at=at + (chance.choice([1.0, 4.0, 15.0, 40.0]) if do == "trim" else 0),
+                do=do,
+                client=client,
+                conversation=conversation,
+                chance=chance.getrandbits(32),
+            )
+            for do in does
+        ]
+    return steps
 
 
 def _moments(chance: random.Random) -> Callable[[], float]:

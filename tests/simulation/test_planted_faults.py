@@ -87,6 +87,11 @@ def does_not_wake(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(View, "_wake", wake)
 
 
+def stands_still_behind_a_trim(patch: pytest.MonkeyPatch) -> None:
+    """Who lags waits for what was trimmed."""
+    patch.setattr(View, "_pass_over_trimmed", lambda view: None)
+
+
 def replies_before_it_is_stored(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Held, "may_leave", lambda held, settled: True)
 
@@ -170,6 +175,7 @@ PLANTS: list[Plant] = [
     resumes_one_too_late,
     resumes_one_too_early,
     does_not_wake,
+    stands_still_behind_a_trim,
     replies_before_it_is_stored,
     shows_before_it_is_stored,
     answers_before_it_is_made,

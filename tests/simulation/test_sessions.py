@@ -1,4 +1,5 @@
-"""Five thousand sessions in virtual time, over links, stores and models that fail.
+"""Five thousand sessions in virtual time, over links, stores and models that fail,
+with logs that are trimmed while somebody lags.
 
 The real connections, conversations, logs and client machine; every byte between
 them goes through a link that may lose it. Whatever happens, once the link holds:

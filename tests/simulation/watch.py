@@ -5,7 +5,7 @@ faults themselves.
 """
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import orjson
@@ -39,6 +39,7 @@ class Watch:
         space: What the store's keys begin with.
         principal: Whose connection it is.
         disk: The durable store; None where the store forgets.
+        trimmed: Up to which number logs were trimmed, by key.
         report: Told of what is wrong.
         trace: Takes every frame that the server hands over.
     """
@@ -49,6 +50,7 @@ class Watch:
         space: str,
         principal: str,
         disk: Disk | None,
+        trimmed: Mapping[str, int],
         report: Report,
         trace: list[bytes] | None = None,
     ) -> None:
@@ -58,6 +60,7 @@ class Watch:
         self._space = space
         self.principal = principal
         self._disk = disk
+        self._trimmed = trimmed
         self._report = report
         self._trace = trace
         self._commands: dict[str, dict[str, Any]] = {}
@@ -115,7 +118,10 @@ class Watch:
                 after, reply["head"], gathers=gathers
             )
             self._stored(conversation, reply["head"])
-            if outcome == "reset":
+            if outcome == "reset" and not (
+                reply["reason"] == "expired"
+                and self._lost(conversation, command["after"])
+            ):
                 self._wrong(f"a log that lost nothing was reset: {reply}")
             return
         if command["type"] == "close":
@@ -138,8 +144,13 @@ class Watch:
                 self._wrong(f"a reply left before its effect was stored: {reply}")
 
     def _caught_up(self, frame: dict[str, Any]) -> None:
-        attached = self._attached.get(frame["conversation"])
-        if attached is None or attached.caught_up or attached.last != frame["seq"]:
+        conversation, seq = frame["conversation"], frame["seq"]
+        attached = self._attached.get(conversation)
+        if attached is not None and attached.last < seq:
+            lost = self._lost(conversation, attached.last)
+            attached.caught_up &= not lost  # what is gone may be told a second time
+            attached.last = seq if lost else attached.last
+        if attached is None or attached.caught_up or attached.last != seq:
             self._wrong(f"not caught up, or twice: {frame}")
             return
         attached.caught_up = True
@@ -163,12 +174,19 @@ class Watch:
         if attached is None:
             self._wrong(f"an event of what is not open: {event}")
             return
-        if event.get("first", seq) != attached.last + 1:
+        first, following = event.get("first", seq), attached.last + 1
+        if first != following and not (
+            first > following and self._lost(conversation, attached.last)
+        ):
             self._wrong(f"not the number after {attached.last}: {event}")
         attached.last = seq
         self._stored(conversation, seq)
         if event["type"] in _TEXT and event["turn"] in attached.stopped:
             self._wrong(f"text after the reply to an interrupt: {event}")
+
+    def _lost(self, conversation: str, after: int) -> bool:
+        """Whether what comes after a number was trimmed."""
+        return after < self._trimmed.get(f"{self._space}/{conversation}", 0)
 
     def _stored(self, conversation: str, seq: int) -> None:
         disk = self._disk

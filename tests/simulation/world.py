@@ -16,9 +16,10 @@ from tests.simulation.host import SPACE, Host
 from tests.simulation.log_oracle import Log, check_log
 from tests.simulation.model import Model
 from tests.simulation.oracle import check_commands, check_tools, check_view, tally
-from tests.simulation.plan import Plan, Step
+from tests.simulation.plan import OF_THE_SERVER, Plan, Step
 from tests.simulation.virtual_time import VirtualLoop
 from wsserver.log.entry import Entry
+from wsserver.turns.retention import Retention
 
 REST_SECONDS = 3000.0
 CALM_SECONDS = 15.0
@@ -62,16 +63,13 @@ class World:
             for app in self.apps:
                 app.begin()
                 for step in self.plan.steps:
-                    if self.apps[step.client] is app and step.do not in (
-                        "restart",
-                        "break_store",
-                    ):
+                    if self.apps[step.client] is app and step.do not in OF_THE_SERVER:
                         app.at(began + step.at, lambda a=app, s=step: a.step(s))
                 tasks.start_soon(app.run)
             for step in self.plan.steps:
-                if step.do in ("restart", "break_store"):
+                if step.do in OF_THE_SERVER:
                     await anyio.sleep_until(began + step.at)
-                    self._befall(step)
+                    await self._befall(step)
             if self.plan.steps:
                 await anyio.sleep_until(began + self.plan.steps[-1].at)
             await self._settle()
@@ -81,14 +79,28 @@ class World:
                 await self._judge()
             tasks.cancel_scope.cancel()
 
-    def _befall(self, step: Step) -> None:
+    async def _befall(self, step: Step) -> None:
         chance = random.Random(step.chance)
         if step.do == "restart":
             self.host.restart(chance)
+        elif step.do == "trim":
+            await self._trim(self.names[step.conversation], chance)
         else:
             self.disk.broken_until = anyio.current_time() + chance.choice(
                 [0.5, 5.0, 40.0]
             )
+
+    async def _trim(self, name: str, chance: random.Random) -> None:
+        """Does what the server's retention does; some turns may stay."""
+        key = f"{SPACE}/{name}"
+        found = self.host.directory and self.host.directory.loaded(key)
+        if found is None:
+            return
+        retention = Retention(bytes=chance.choice([0, 0, 300, 2000]))
+        with found.held():
+            found.trim(await retention.trim_point(self.disk, key, 0.0))
+            trimmed = found.log.oldest - 1
+            self.disk.trimmed[key] = max(self.disk.trimmed[key], trimmed)
 
     async def _settle(self) -> None:
         """Everything holds from here on: all comes to rest."""
@@ -169,10 +181,12 @@ class World:
                 self.report(f"commands without a reply on a link that holds: {left}")
         logs: dict[str, Log] = {}
         for name in self.names:
-            entries = await self._entries(f"{SPACE}/{name}")
-            if entries is None:
+            key = f"{SPACE}/{name}"
+            if await self.disk.meta(key) is None:
                 continue
-            logs[name] = log = Log(name, entries)
+            entries, trimmed = self.disk.entries[key], self.disk.trimmed[key]
+            logs[name] = log = Log(name, entries, trimmed)
+            await self._check_kept(key, log)
             check_log(log, self.model, self.report)
             for app in self.apps:
                 if name in app.views and not self.wrong:
@@ -186,18 +200,23 @@ class World:
             # Of the first connection only: that is the one which is severed.
             self.tally.setdefault(f"frames of {watch.principal}", link.frames)
 
-    async def _entries(self, key: str) -> list[Entry] | None:
+    async def _check_kept(self, key: str, log: Log) -> None:
+        """Checks that the store has all that was not trimmed, as it was stored."""
         meta = await self.disk.meta(key)
-        if meta is None:
-            return None
+        assert meta is not None, "it is kept"
+        if not 1 <= meta.oldest <= log.trimmed + 1 or meta.head != len(log.events):
+            self.report(f"{log.name} is kept from {meta.oldest} to {meta.head}")
         entries: list[Entry] = []
-        while not entries or entries[-1].seq < meta.head:
-            after = entries[-1].seq if entries else 0
+        after = meta.oldest - 1
+        while after < meta.head:
             block = await self.disk.read(key, after, 2**20)
             if not block:
                 break
             entries += block
-        return entries
+            after = block[-1].seq
+        kept = Log(log.name, entries).events
+        if [e for e in kept if e.seq >= meta.oldest] != log.events[meta.oldest - 1 :]:
+            self.report(f"{log.name} is not kept as it was stored")
 
 
 @contextmanager
