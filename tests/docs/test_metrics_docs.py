@@ -1,69 +1,63 @@
-"""The reference of metrics is fresh, and the dashboard asks for what there is."""
+"""The reference of metrics is fresh; dashboard and alerts ask for what there is."""
 
 import re
 from itertools import combinations
 from pathlib import Path
 from typing import Any
 
-import orjson
 import pytest
 
-from tests.docs.metrics_page import PAGE, bounds, labels, page
-
-DOCS = Path(__file__).parents[2] / "docs"
-DASHBOARD = DOCS / "grafana" / "wsserver.json"
-BOARD: Any = orjson.loads(DASHBOARD.read_bytes())
-PANELS = [panel for panel in BOARD["panels"] if panel["type"] != "row"]
-QUERIES = [target["expr"] for panel in PANELS for target in panel["targets"]]
-LABELS = labels()
+from tests.docs.metrics_page import PAGE, bounds, page
+from tests.docs.queries import (
+    BOARD,
+    DASHBOARD,
+    DOCS,
+    GROUPING,
+    LABELS,
+    OF_THE_TARGET,
+    PANELS,
+    SHOWN,
+    WATCHED,
+    asked,
+    known,
+)
 
 GUIDES = sorted([*DOCS.parent.glob("*.md"), *DOCS.glob("**/*.md")])
-
-# A metric, the labels in its braces, and the range behind it.
-_SELECTOR = re.compile(
-    r"\b([a-z][a-z_]*_[a-z_]+)(?:\{([^}]*)\})?(\[\$__rate_interval\])?"
-)
-_GROUPING = re.compile(r"\b(?:by|without|ignoring|on) \(([^)]*)\)")
-_WORDS = {"histogram_quantile", "group_left", "group_right"}
-
-
-def asked(query: str) -> list[tuple[str, str, str]]:
-    """Returns the metrics of a query: name, labels in braces, range."""
-    bare = _GROUPING.sub("", query)
-    return [found for found in _SELECTOR.findall(bare) if found[0] not in _WORDS]
-
-
-def known(name: str) -> str | None:
-    """Returns the family that a name in a query belongs to."""
-    if name in LABELS and name not in bounds():
-        return name
-    for suffix in ("_bucket", "_sum", "_count"):
-        if name.endswith(suffix) and name.removesuffix(suffix) in bounds():
-            return name.removesuffix(suffix)
-    return None
 
 
 def test_the_reference_is_fresh() -> None:
     assert PAGE.read_text() == page(), "run: python -m tests.docs.metrics_page"
 
 
-@pytest.mark.parametrize("query", QUERIES)
+@pytest.mark.parametrize("query", [*SHOWN, *WATCHED])
 def test_a_query_asks_for_what_there_is(query: str) -> None:
     metrics = asked(query)
     assert metrics, "it asks for nothing"
-    there = {"le"}
+    there = {"le", *OF_THE_TARGET}
     for name, selected, _ in metrics:
+        if name == "up":  # Prometheus's own
+            assert selected == 'job="wsserver"'
+            continue
         family = known(name)
         assert family is not None, f"there is no {name}"
         there |= set(LABELS[family])
-        for label in re.findall(r"(\w+)\s*=~?", selected):
-            assert label in LABELS[family], f"{name} has no {label}"
-    for group in _GROUPING.findall(query):
+        for label in re.findall(r"(\w+)\s*(?:=~?|!=|!~)\s*\"", selected):
+            assert label in {*LABELS[family], *OF_THE_TARGET}, f"{name} has no {label}"
+    for group in GROUPING.findall(query):
         for label in group.split(","):
             assert label.strip() in there, f"nothing there has {label}"
 
 
-@pytest.mark.parametrize("query", QUERIES)
+@pytest.mark.parametrize("query", [*SHOWN, *WATCHED])
+def test_a_query_is_of_this_server_alone(query: str) -> None:
+    """Prometheus may read from other programs too, and all of them have `process_…`."""
+    for name, selected, _ in asked(query):
+        if name.startswith("process_"):
+            on = query.endswith(" and on (job, instance) wsserver_build")
+            assert on or selected == 'job="wsserver"'
+
+
+@pytest.mark.parametrize("query", SHOWN)
 def test_a_query_is_whole(query: str) -> None:
     assert all(
         query.count(pair[0]) == query.count(pair[1]) for pair in ("()", "{}", "[]")
@@ -83,7 +77,7 @@ def test_a_legend_names_labels_that_the_query_keeps(panel: Any) -> None:
     for target in panel["targets"]:
         kept = {
             label.strip()
-            for group in _GROUPING.findall(target["expr"])
+            for group in GROUPING.findall(target["expr"])
             for label in group.split(",")
         }
         if not kept:
@@ -102,7 +96,7 @@ def test_a_guide_names_metrics_that_there_are(path: Path) -> None:
 
 
 def test_every_metric_of_ours_is_on_the_dashboard() -> None:
-    shown = {known(name) for query in QUERIES for name, _, _ in asked(query)}
+    shown = {known(name) for query in SHOWN for name, _, _ in asked(query)}
     ours = {name for name in LABELS if name.startswith(("wsserver_", "gen_ai_"))}
     assert ours - shown == set()
 
