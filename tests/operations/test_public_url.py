@@ -1,5 +1,6 @@
 """Visits to servers through what may stand in between, over real sockets."""
 
+import ipaddress
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from functools import partial
@@ -242,15 +243,18 @@ async def test_something_that_speaks_no_http() -> None:
         tasks.cancel_scope.cancel()
 
 
-@pytest.mark.parametrize(("is_here", "warned"), [(False, True), (True, False)])
-async def test_metrics_that_all_can_read_are_a_warning(
-    monkeypatch: pytest.MonkeyPatch, is_here: bool, warned: bool
+@pytest.mark.parametrize("from_here", [False, True])
+async def test_metrics_that_others_may_read_are_a_warning(
+    monkeypatch: pytest.MonkeyPatch, from_here: bool
 ) -> None:
-    monkeypatch.setattr(public_url.PublicUrl, "is_here", is_here)
     async with answering(chat=(404, "text/html", "")) as url:
+        assert "metrics" not in await visited(url), "an address of this machine"
+        monkeypatch.setattr(public_url.PublicUrl, "is_here", False)
+        monkeypatch.setattr(ipaddress.IPv4Address, "is_loopback", from_here)
         found = await visited(url)
 
-    assert ("metrics" in found) is warned
+    assert found["metrics"].status == "warn"
+    assert found["metrics"].says.startswith("anyone can read") is not from_here
 
 
 @asynccontextmanager

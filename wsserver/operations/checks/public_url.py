@@ -158,13 +158,7 @@ async def _pages(url: PublicUrl, tell: Tell) -> bool:
         return False
     tell(_judge_page(alive, page))
     if metrics.status == HTTPStatus.OK and not url.is_here:
-        tell(
-            warn(
-                "metrics",
-                f"anyone can read {url.origin}{url.prefix}/metrics",
-                "let the proxy refuse that path, or set metrics_access",
-            )
-        )
+        tell(_judge_metrics(f"{url.origin}{url.prefix}/metrics", metrics))
     return alive.status not in _UNREACHED
 
 
@@ -182,6 +176,7 @@ def _remedy(error: Exception, url: PublicUrl) -> str:
 class _Answer(Struct, frozen=True, kw_only=True):
     status: int
     words: str
+    from_here: bool
 
 
 def _get(url: PublicUrl, path: str) -> _Answer:
@@ -190,10 +185,17 @@ def _get(url: PublicUrl, path: str) -> _Answer:
     )
     connection = connect_to(url.host, url.port, timeout=CONNECT_SECONDS)
     try:
+        connection.connect()
+        # Debian has a machine's own name lead to 127.0.1.1.
+        address = ipaddress.ip_address(connection.sock.getpeername()[0])
         connection.request("GET", url.prefix + path, headers={"Host": url.authority})
         response = connection.getresponse()
         kind = response.getheader("Content-Type", "")
-        return _Answer(status=response.status, words=_words(kind, response.read(2048)))
+        return _Answer(
+            status=response.status,
+            words=_words(kind, response.read(2048)),
+            from_here=address.is_loopback,
+        )
     finally:
         connection.close()
 
@@ -211,6 +213,17 @@ def _judge_page(alive: _Answer, page: _Answer) -> Finding:
                 "page", f"{path} answers {answer.status} {answer.words}", remedy
             )
     return ok("page", "the chat page and /healthz are there")
+
+
+def _judge_metrics(page: str, metrics: _Answer) -> Finding:
+    """Says who can read them: this machine may, where nobody else does."""
+    if metrics.from_here:
+        says = f"{page} can be read from here, and its name leads to this machine"
+        return warn("metrics", says, "ask from another one: others should not")
+    says = f"anyone can read {page}"
+    return warn(
+        "metrics", says, "let the proxy refuse that path, or set metrics_access"
+    )
 
 
 def _refused(error: Exception) -> Finding:
