@@ -92,6 +92,8 @@ def end_of_turn(events: Sequence[LogEvent], through: int) -> int | None:
     for event in events:
         if isinstance(event, DoneEvent) and event.turn <= through <= event.seq:
             return event.seq
+    if through > (events[-1].seq if events else 0):
+        return None
     starts = [e.seq for e in events if isinstance(e, StartEvent) and e.seq <= through]
     ends = [e.seq for e in events if isinstance(e, DoneEvent) and e.seq < through]
     return None if len(starts) > len(ends) else through
@@ -104,7 +106,10 @@ def _branch(source: Log, fork: Log, command: Fork, lives: Lives) -> int:
         Fault: It was not.
     """
     end = end_of_turn(source.events, command.through)
-    if end is None or end > source.head:
+    if end is None and source.life.ended_at is not None:
+        # It was deleted before it was stored, and the copy is.
+        end = end_of_turn(fork.events, command.through)
+    if end is None:
         raise Fault(f"{command.through} is in no turn that has ended")
     copied = [event for event in fork.events if event.seq <= end]
     if end and (not source.life.begins(fork.first) or fork.first > end + 1):

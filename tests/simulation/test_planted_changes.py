@@ -14,8 +14,8 @@ from tests.simulation.plan import CHANGING_EVERY, make_plan
 from tests.simulation.test_sessions import SESSIONS
 from tests.simulation.world import play
 from wsserver.connections import views
-from wsserver.connections.views import Views
 from wsserver.connections.verdict import Verdict
+from wsserver.connections.views import Views
 from wsserver.engine.conversation import ConversationState, Waiting
 from wsserver.log.committer import Committer
 from wsserver.log.conversation_log import ConversationLog
