@@ -57,6 +57,7 @@ class Repeats:
         self._report = report
         self._replied_in: dict[str, Life | None] = {}
         self._first: dict[str, Reply] = {}
+        self._meant: dict[str, Command] = {}  # as they were applied
         self._under_way: dict[str, Life | None] = {}  # where it was applied before
 
     def choose(
@@ -91,12 +92,13 @@ class Repeats:
         conversation = getattr(command, "conversation", "")
         life = self._lives.now(f"{SPACE}/{conversation}")
         if command.id not in self._under_way:
-            self._replied_in[command.id] = life
+            self._replied_in[command.id], self._meant[command.id] = life, command
             return False
         first, applied_in = self._first[command.id], self._under_way.pop(command.id)
         same = life is not None and applied_in is life
         if not same and reply.ok:  # it was applied again, in another life
-            self._replied_in[command.id], first = life, reply
+            self._replied_in[command.id], self._meant[command.id] = life, command
+            first = reply
         replies[command.id] = [first]
         if same and not self._fits(command, conversation, first, reply):
             self._report(f"{command} was told {first}, and then {reply}")
@@ -105,7 +107,7 @@ class Repeats:
     def _fits(
         self, command: Command, conversation: str, first: Reply, reply: Reply
     ) -> bool:
-        changed = isinstance(command, Send) and str(command.content).startswith("not ")
+        changed = command != self._meant[command.id]
         if reply.error is None:
             if first.stored is False:
                 return True  # a crash may have taken it back
