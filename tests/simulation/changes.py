@@ -111,6 +111,8 @@ class Repeats:
         if reply.error is None:
             if first.stored is False:
                 return True  # a crash may have taken it back
+            if reply.stored is False and conversation in self._lives.deletes:
+                return True  # it is of the next one: the deletion is not stored either
             members = {**asdict(reply), "duplicate": first.duplicate, "stored": True}
             same = members == {**asdict(first), "stored": True}
             return same and reply.duplicate is True and not changed
