@@ -369,7 +369,7 @@ JAVASCRIPT: dict[str, tuple[str, str, str, str]] = {
     "remembers the calls of what was deleted": (
         "tools",
         "session.js",
-        'if (frame.type === "delete") this.#calls.forget(frame.conversation);',
+        "if (said.ok) this.#calls.forget(command.conversation); // else its calls go on",
         "",
     ),
     "goes on with a burst only when something comes": (

@@ -129,7 +129,9 @@ class App(Driver):
             case "configure":
                 self._give(self.client.configure(name, change(chance)))
             case _:
-                command = self._repeats.choose(self.given, self.replies, chance)
+                command = self._repeats.choose(
+                    self.given, self.replies, chance, self.name
+                )
                 if command is not None:
                     self.replies[command.id] = []
                     self.client.again(command)

@@ -56,13 +56,16 @@ class Repeats:
         self._lives = lives
         self._report = report
         self._replied_in: dict[str, Life | None] = {}
-        self._under_way: dict[str, Reply] = {}
+        self._first: dict[str, Reply] = {}
+        self._meant: dict[str, Command] = {}  # as they were applied
+        self._under_way: dict[str, Life | None] = {}  # where it was applied before
 
     def choose(
         self,
         given: Sequence[Command],
         replies: dict[str, list[Reply]],
         chance: random.Random,
+        principal: str,
     ) -> Command | None:
         """Returns a command to be given again; None where there is none."""
         done = [
@@ -74,7 +77,10 @@ class Repeats:
         if not done:
             return None
         command = chance.choice(done[-12:])
-        self._under_way[command.id] = replies[command.id][0]
+        [self._first[command.id]] = replies[command.id]
+        life = self._replied_in[command.id]
+        known = life is not None and (principal, command.id) in life.receipts
+        self._under_way[command.id] = life if known else None
         if isinstance(command, Send) and chance.random() < 0.3:
             return replace(command, content=f"not {command.content}")
         return command
@@ -83,14 +89,17 @@ class Repeats:
         self, command: Command, reply: Reply, replies: dict[str, list[Reply]]
     ) -> bool:
         """Takes a reply; says whether it is to a command that came again."""
-        first = self._under_way.pop(command.id, None)
         conversation = getattr(command, "conversation", "")
         life = self._lives.now(f"{SPACE}/{conversation}")
-        if first is None:
-            self._replied_in[command.id] = life
+        if command.id not in self._under_way:
+            self._replied_in[command.id], self._meant[command.id] = life, command
             return False
+        first, applied_in = self._first[command.id], self._under_way.pop(command.id)
+        same = life is not None and applied_in is life
+        if not same and reply.ok:  # it was applied again, in another life
+            self._replied_in[command.id], self._meant[command.id] = life, command
+            first = reply
         replies[command.id] = [first]
-        same = life is not None and self._replied_in[command.id] is life
         if same and not self._fits(command, conversation, first, reply):
             self._report(f"{command} was told {first}, and then {reply}")
         return True
@@ -98,8 +107,12 @@ class Repeats:
     def _fits(
         self, command: Command, conversation: str, first: Reply, reply: Reply
     ) -> bool:
-        changed = isinstance(command, Send) and str(command.content).startswith("not ")
+        changed = command != self._meant[command.id]
         if reply.error is None:
+            if first.stored is False:
+                return True  # a crash may have taken it back
+            if reply.stored is False and conversation in self._lives.deletes:
+                return True  # it is of the next one: the deletion is not stored either
             members = {**asdict(reply), "duplicate": first.duplicate, "stored": True}
             same = members == {**asdict(first), "stored": True}
             return same and reply.duplicate is True and not changed

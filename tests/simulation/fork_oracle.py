@@ -5,7 +5,7 @@ from itertools import pairwise
 
 from msgspec.structs import replace
 
-from protocol.commands import Command, Fork
+from protocol.commands import Command, Fork, Send
 from protocol.content import Config
 from protocol.control import Reply
 from protocol.events import (
@@ -41,6 +41,7 @@ def find_branches(
     """
     found: dict[Life, int] = {}
     logs: dict[Life, Log] = {}
+    sent = {each.id: each.conversation for each in given if isinstance(each, Send)}
 
     def read(life: Life) -> Log:
         return logs.setdefault(life, Log(life))
@@ -54,7 +55,7 @@ def find_branches(
             life for life in lives.all() if _may_be(life, name, lives.asked[fork.id])
         ]
         for life in made:
-            base = _copied(read(life), fork, lives, read, faults)
+            base = _copied(read(life), fork, lives, read, sent, faults)
             if base is not None:
                 found[life] = max(base, found.get(life, 0))
         if reply.ok and not found.keys() & set(made) and name not in lives.deletes:
@@ -74,6 +75,7 @@ def _copied(
     command: Fork,
     lives: Lives,
     read: Callable[[Life], Log],
+    sent: Mapping[str, str],
     faults: list[str],
 ) -> int | None:
     """Returns up to which number a log is a copy that a command made; else None."""
@@ -81,7 +83,7 @@ def _copied(
         if source is fork.life:
             continue
         try:
-            return _branch(read(source), fork, command, lives)
+            return _branch(read(source), fork, command, lives, sent)
         except Fault as fault:
             faults.append(str(fault))
     return None
@@ -92,36 +94,56 @@ def end_of_turn(events: Sequence[LogEvent], through: int) -> int | None:
     for event in events:
         if isinstance(event, DoneEvent) and event.turn <= through <= event.seq:
             return event.seq
+    if through > (events[-1].seq if events else 0):
+        return None
     starts = [e.seq for e in events if isinstance(e, StartEvent) and e.seq <= through]
     ends = [e.seq for e in events if isinstance(e, DoneEvent) and e.seq < through]
     return None if len(starts) > len(ends) else through
 
 
-def _branch(source: Log, fork: Log, command: Fork, lives: Lives) -> int:
+def _branch(
+    source: Log, fork: Log, command: Fork, lives: Lives, sent: Mapping[str, str]
+) -> int:
     """Returns up to which number a log was copied from another.
 
     Raises:
         Fault: It was not.
     """
     end = end_of_turn(source.events, command.through)
-    if end is None or end > source.head:
+    if end is None and source.life.ended_at is not None:
+        # It was deleted before it was stored, and the copy is.
+        end = end_of_turn(fork.events, command.through)
+    if end is None:
         raise Fault(f"{command.through} is in no turn that has ended")
     copied = [event for event in fork.events if event.seq <= end]
     if end and (not source.life.begins(fork.first) or fork.first > end + 1):
         raise Fault(f"it begins with {fork.first}")
     if fork.head < end or (end and fork.first > command.through):
         raise Fault(f"it ends with {fork.head} and not with {end}")
-    for mine, theirs in zip(
-        copied, source.events[fork.first - source.first :], strict=False
-    ):
-        if not _same(mine, theirs, source, end):
-            raise Fault(f"{mine} was {theirs}")
+    _check_copied(copied, source, fork, end, sent)
     rest = [event for event in fork.events if event.seq > end]
     known = lives.asked[command.id]
     rest = rest[_cuts(rest, source, end, known) :]
     if not any(isinstance(event, ConfigEvent) for event in copied):
         _check_config(rest, source, known)
     return end
+
+
+def _check_copied(
+    copied: Sequence[LogEvent],
+    source: Log,
+    fork: Log,
+    end: int,
+    sent: Mapping[str, str],
+) -> None:
+    before = source.events[fork.first - source.first :]
+    for mine, theirs in zip(copied, before, strict=False):
+        if not _same(mine, theirs, source, end):
+            raise Fault(f"{mine} was {theirs}")
+    for event in copied:
+        late = isinstance(event, MessageEvent) and event.seq > source.head
+        if late and sent[event.id] == fork.name:
+            raise Fault(f"{event} was sent to it")
 
 
 def _same(mine: LogEvent, theirs: LogEvent, source: Log, end: int) -> bool:

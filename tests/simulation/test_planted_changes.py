@@ -51,10 +51,6 @@ def forks_what_steered(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(forking, "copy", copy)
 
 
-def forks_without_later_cuts(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(forking, "later_cuts", lambda entries, through: [])
-
-
 def forks_without_settings(patch: pytest.MonkeyPatch) -> None:
     """Where the copy tells no settings, it has none."""
     real = directory.fill
@@ -63,21 +59,6 @@ def forks_without_settings(patch: pytest.MonkeyPatch) -> None:
         real(log, branch, config=Config())
 
     patch.setattr(directory, "fill", fill)
-
-
-def forks_what_waits(patch: pytest.MonkeyPatch) -> None:
-    """A message that waited gets its turn in the fork too."""
-    real = directory.branch_off
-
-    def branch_off(log: Any, entries: Any, waiting: Any, *rest: Any) -> Any:
-        branch = real(log, entries, waiting, *rest)
-        taken = [e.seq for e in branch.entries if e.seq in waiting]
-        for seq in taken:
-            waits = Waiting(seq=seq, id=f"w{seq}", by="p0", at=0.0)
-            branch.state.enqueue(waits)
-        return branch
-
-    patch.setattr(directory, "branch_off", branch_off)
 
 
 def deletes_and_goes_on(patch: pytest.MonkeyPatch) -> None:
@@ -189,18 +170,6 @@ def forgets_receipts_in_a_restart(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(loading, "Receipts", lambda kept=(): Receipts())
 
 
-def leaves_what_waited(patch: pytest.MonkeyPatch) -> None:
-    """What waited when the server stopped waits for ever."""
-    real = Conversation.attach
-
-    def attach(found: Conversation, viewer: Any) -> None:
-        waited, found.state.queue = found.state.queue, []
-        real(found, viewer)
-        found.state.queue = waited
-
-    patch.setattr(Conversation, "attach", attach)
-
-
 def lets_the_last_go_first(patch: pytest.MonkeyPatch) -> None:
     """What waited is answered in the wrong order."""
 
@@ -210,27 +179,7 @@ def lets_the_last_go_first(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(ConversationState, "next", pop)
 
 
-def joins_and_waits(patch: pytest.MonkeyPatch) -> None:
-    """What has joined a turn gets one of its own too, or none where it has not."""
-
-    def join(state: ConversationState, turn: int, through: int) -> list[Waiting]:
-        joined = [each for each in state.queue if each.joins(turn)]
-        state.queue = [each for each in state.queue if each not in joined]
-        return [] if through else joined
-
-    real = RunningTurn.request
-
-    async def request(turn: RunningTurn) -> Any:
-        steering = [w for w in turn._state.queue if w.joins(turn.turn)]
-        asked = await real(turn)
-        turn._state.queue += [w for w in steering if w not in turn._state.queue][:1]
-        return asked
-
-    patch.setattr(ConversationState, "join", join)
-    patch.setattr(RunningTurn, "request", request)
-
-
-def starts_nobody(patch: pytest.MonkeyPatch) -> None:
+def begins_for_nobody(patch: pytest.MonkeyPatch) -> None:
     """A conversation is loaded, and what waits begins before somebody opens it."""
     real = Loader.load
 
@@ -246,9 +195,7 @@ def starts_nobody(patch: pytest.MonkeyPatch) -> None:
 PLANTS: list[Plant] = [
     forks_inside_of_a_turn,
     forks_what_steered,
-    forks_without_later_cuts,
     forks_without_settings,
-    forks_what_waits,
     deletes_and_goes_on,
     deletes_later,
     deletes_in_silence,
@@ -260,10 +207,8 @@ PLANTS: list[Plant] = [
     trims_too_much,
     resumes_what_is_trimmed,
     forgets_receipts_in_a_restart,
-    leaves_what_waited,
     lets_the_last_go_first,
-    joins_and_waits,
-    starts_nobody,
+    begins_for_nobody,
 ]
 
 

@@ -7,6 +7,12 @@ has one start, one usage and one done, every send has effect once, every command
 one reply, no tool ran twice, and a strict upstream has taken every prompt. What
 was seen was stored before.
 
+In each fifth session conversations are forked, deleted, made anew and configured too,
+their logs are trimmed, and commands come again long after. Then also: a fork is its
+source up to the end of a turn, what was deleted is gone before that is answered,
+nothing of it comes into what is made anew, each turn has the settings of its start, and
+what waited through a restart begins, in order, once somebody comes.
+
 A seed that fails is named with its smallest plan; `python -m tests.simulation SEED`
 plays it again.
 """

@@ -25,6 +25,7 @@ from tests.fakes.scripted import ScriptedProvider, Step
 from wsserver.auth.principal import Principal
 from wsserver.engine.model import Call, Finished, ModelEvent, Text
 from wsserver.engine.provider import Provider
+from wsserver.engine.tools import EPOCH_CHARACTERS
 from wsserver.log.store import Store
 from wsserver.turns.applied import Applied
 from wsserver.turns.conversation import Conversation
@@ -87,10 +88,18 @@ class Talk:
             made["error"] = ToolFault(message=members.pop("error"))
         else:
             made["output"] = output
-        return self.apply(ToolResult(**{**made, "call": call, **members})).outcome
+        made["call"] = self.call_id(call)
+        return self.apply(ToolResult(**{**made, **members})).outcome
 
     def progress(self, call: str) -> None:
-        self.conversation.tool_progress(ToolProgress(conversation="c", call=call).call)
+        frame = ToolProgress(conversation="c", call=self.call_id(call))
+        self.conversation.tool_progress(frame.call)
+
+    def call_id(self, call: str) -> str:
+        """The id of a call that is named without the end that tells the epoch."""
+        if call.count(".") != 1:
+            return call
+        return f"{call}.{self.conversation.log.epoch[:EPOCH_CHARACTERS]}"
 
     async def streaming(self) -> int:
         """Starts a turn of `STREAM`, and waits until it has said all of it."""

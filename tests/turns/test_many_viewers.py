@@ -115,11 +115,12 @@ async def test_every_viewer_sees_the_call_and_one_is_asked() -> None:
         turn = talk.send(viewer=followers[1]).turn or 0
         await settled()
         assert [len(follower.requests) for follower in followers] == [0, 1, 0]
+        call_id = followers[1].requests[0].call
         for follower in followers:
-            assert follower.view.turns[turn].calls[f"call_{turn}.0"].status == "open"
-        talk.result(f"call_{turn}.0", "r")
+            assert follower.view.turns[turn].calls[call_id].status == "open"
+        talk.result(call_id, "r")
         await talk.done()
         await talk.rig.committer.flush()
         await settled()
         for follower in followers:
-            assert follower.view.turns[turn].calls[f"call_{turn}.0"].output == "r"
+            assert follower.view.turns[turn].calls[call_id].output == "r"

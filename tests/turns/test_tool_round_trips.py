@@ -9,11 +9,12 @@ import anyio
 import msgspec
 import pytest
 
-from protocol.content import Tool
+from protocol.commands import Delete, ToolResult
+from protocol.content import Config, Tool
 from protocol.control import ToolRequest
 from protocol.events import ToolCallEvent, ToolResultEvent
 from tests.engine.story import check_prompt
-from tests.fakes.rig import FakeViewer
+from tests.fakes.rig import ALICE, FakeViewer
 from tests.fakes.scripted import ScriptedProvider, Step, says
 from tests.turns.talk import EPOCH, Talk, asks, call, settled, talking
 from wsserver.engine.moments import timestamp
@@ -36,7 +37,7 @@ async def asked(talk: Talk, viewer: FakeViewer | None = None) -> int:
 
 def took(viewer: FakeViewer) -> list[str]:
     return [
-        request.call + (" again" if request.redelivered else "")
+        request.call.rpartition(".")[0] + (" again" if request.redelivered else "")
         for request in viewer.requests
     ]
 
@@ -57,7 +58,7 @@ async def test_a_round_trip() -> None:
         assert wire == ToolRequest(
             conversation="c",
             turn=turn,
-            call=f"call_{turn}.0",
+            call=talk.call_id(f"call_{turn}.0"),
             name="weather",
             arguments={},
             deadline_ms=wire.deadline_ms,
@@ -129,7 +130,7 @@ async def test_a_first_request_that_is_late_has_what_is_left_until_progress() ->
         late = talk.join("c2", "weather")
         assert took(late) == [f"call_{turn}.0"]
         assert 0 < late.requests[0].deadline_ms <= 1000
-        talk.conversation.tool_progress(f"call_{turn}.0")
+        talk.progress(f"call_{turn}.0")
         await anyio.sleep(119.0)
         assert talk.result(f"call_{turn}.0") == "accepted"
 
@@ -344,6 +345,30 @@ async def test_what_the_model_never_gets_it_did_not_ask_for() -> None:
         assert other.result(f"call_{turn}.0") == "unknown"
         await settled()
         assert len(talk.provider.requests) == 1
+
+
+async def test_a_result_of_what_was_deleted_is_for_no_call_of_what_was_made_anew() -> (
+    None
+):
+    delete, key, config = (
+        Delete(id="d", conversation="c"),
+        "alice/c",
+        Config(tools=TOOLS),
+    )
+    async with talking(ONE, ONE, tools=TOOLS, handles=("weather",)) as talk:
+        turn = await asked(talk)
+        [before] = talk.viewer.requests
+        directory = talk.rig.directory
+        await directory.delete(key, delete, ALICE)
+        talk.conversation, _ = await directory.create(key, config, ALICE)
+        viewer = talk.join("c2", "weather")
+        assert await asked(talk) == turn, "what could be taken for another is alike"
+        [request] = viewer.requests
+        for call_id, outcome in ((before.call, "unknown"), (request.call, "accepted")):
+            late = ToolResult(
+                id=f"of {call_id}", conversation="c", call=call_id, output=1
+            )
+            assert talk.apply(late).outcome == outcome
 
 
 async def test_too_many_rounds_end_the_turn_with_a_valid_history() -> None:

@@ -41,6 +41,10 @@ class ToolTimes(Struct, frozen=True, kw_only=True):
     ceiling_seconds: float = 86_400.0
 
 
+EPOCH_CHARACTERS = 6
+"""So many of an epoch's end the ids of calls: enough to tell two by."""
+
+
 class OpenCall(Struct, kw_only=True):
     """A call that waits for its result.
 
@@ -89,6 +93,7 @@ class Batch:
         tools: Mapping[str, Tool],
         times: ToolTimes,
         max_argument_bytes: int,
+        epoch: str = "",
     ) -> None:
         """Opens no call yet.
 
@@ -97,9 +102,12 @@ class Batch:
             tools: What the model was told of, by name.
             times: How long calls may take.
             max_argument_bytes: Of one call, as UTF-8.
+            epoch: The log's, for the calls' ids: a result that comes late, when the
+                conversation was deleted and made anew, is for none of the new one.
         """
         self.open: dict[str, OpenCall] = {}
         self._turn = turn
+        self._ids_end = f".{epoch[:EPOCH_CHARACTERS]}" if epoch else ""
         self._tools = tools
         self._times = times
         self._max_argument_bytes = max_argument_bytes
@@ -109,7 +117,7 @@ class Batch:
 
     def call_id(self, position: int) -> str:
         """Returns the id of the call that the running model call opened there."""
-        return f"call_{self._turn}.{self._count + position}"
+        return f"call_{self._turn}.{self._count + position}{self._ids_end}"
 
     def ask(self, calls: tuple[Call, ...], now: float, wall: float) -> list[Action]:
         """Opens the calls that can be run and settles those that can't."""

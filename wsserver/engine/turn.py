@@ -71,6 +71,7 @@ class Turn:
         limits: TurnLimits,
         accepted_at: float,
         now: float,
+        epoch: str = "",
     ) -> None:
         """Begins in `connecting`: the first model call is due.
 
@@ -81,12 +82,13 @@ class Turn:
             limits: What it may take.
             accepted_at: When its message was in the log, on the clock of `now`.
             now: When it starts.
+            epoch: The log's, for the calls' ids.
         """
         self.phase: Phase = "connecting"
         self.calling = False
         self.stopped_in = ""
         self._limits = limits
-        self.tools = Batch(turn, tools, limits.tool_times, limits.call_bytes)
+        self.tools = Batch(turn, tools, limits.tool_times, limits.call_bytes, epoch)
         self._answer = AnswerCheck(response_schema)
         self._has_schema = response_schema is not None
         self._watch = Stopwatch(accepted_at=accepted_at, started_at=now)

@@ -120,6 +120,7 @@ class RunningTurn:
             limits=target.limits(services.limits.turn),
             accepted_at=min(now, now - (wall - message.at)),
             now=now,
+            epoch=conversation.epoch,
         )
         self._runner = TurnRunner(self._machine, target, self, services)
         self._tools = ToolRequests(

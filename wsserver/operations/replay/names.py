@@ -92,10 +92,11 @@ class Names:
         return self._live_sight.turn_id(name, nth) or turn
 
     def _call(self, name: str, call: str) -> str:
-        turn, dot, rest = call.removeprefix("call_").partition(".")
-        if not dot or not turn.isdecimal():
+        turn = call.removeprefix("call_").partition(".")[0]
+        if not turn.isdecimal():
             return call
-        return f"call_{self._turn(name, int(turn))}.{rest}"
+        said = self._recorded_sight.call(name, int(turn), call)
+        return self._live_sight.call_id(name, said) or call
 
     def _live_name(self, name: str) -> str:
         if name not in self._live:

@@ -76,6 +76,7 @@ class Sight:
         self._places: dict[str, dict[int, Place]] = {}
         self._numbers: dict[str, dict[Place, int]] = {}
         self._counts: dict[Key, int] = {}
+        self._calls: dict[tuple[str, str], str] = {}
 
     def said(self, connection: str, frame: Frame) -> None:
         """A client sent a frame."""
@@ -99,7 +100,9 @@ class Sight:
             case ErrorFrame(code=code):
                 found = self._nth("refused", connection, value=code)
             case ToolRequest(conversation=name, turn=turn, call=call, name=tool):
-                key = ("tool_request", connection, name, self.call(name, turn, call))
+                said = self.call(name, turn, call)
+                self._calls[name, said] = call
+                key = ("tool_request", connection, name, said)
                 found = self._reach(key, tool)
             case Pong() | Waiting() | Goaway() | AuthExpiring() | Heartbeat():
                 pass
@@ -123,8 +126,12 @@ class Sight:
 
     def call(self, conversation: str, turn: int, call: str) -> str:
         """Returns a call's id with the turn's place in that of its number."""
-        nth = self.turn(conversation, turn)
-        return call.replace(f"call_{turn}.", f"call of turn {nth}, ", 1)
+        nth, index = self.turn(conversation, turn), _index(turn, call)
+        return call if index is None else f"call of turn {nth}, {index}"
+
+    def call_id(self, conversation: str, call: str) -> str | None:
+        """Returns the id of a call that was asked for, by what `call` says of it."""
+        return self._calls.get((conversation, call))
 
     def place(self, conversation: str, seq: int) -> Place | None:
         """Returns where a number is; None if that was not seen."""
@@ -282,3 +289,9 @@ def _kind(event: TextEvent) -> str:
 
 def _tag(event: LogEvent | TextEvent) -> str:
     return cast("str", type(event).__struct_config__.tag)
+
+
+def _index(turn: int, call: str) -> str | None:
+    """Returns which call of its turn it is; what follows on that tells the epoch."""
+    begin, dot, rest = call.partition(".")
+    return rest.partition(".")[0] if dot and begin == f"call_{turn}" else None
