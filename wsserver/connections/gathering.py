@@ -93,8 +93,10 @@ class Gathering:
             return after
         self.holding = False
         entries = block or self._log.read(after, MOST_BYTES)
-        if not entries:
-            return None if entries is None else self._log.stored
+        if entries is None:
+            return None
+        if not entries:  # there is nothing, or what there was is trimmed
+            return self._log.stored
         run, followed = self._run(entries, after)
         if not run:
             return self._before_text(entries, after, max_bytes)

@@ -103,7 +103,7 @@ class View:
         self.debt = 0
         self.starved = False
         self.closed = False
-        self._caught_up_at: int | None = log.stored
+        self._caught_up_at: int | None = log.stored  # where a replay ends; None: live
         self._begun: list[Entry] = []  # a block that goes on in what is fetched next
         self._block: list[Entry] = []  # entries that came from the store
         self._block_used: Callable[[], None] | None = None
@@ -124,7 +124,7 @@ class View:
                 log, self._lens, options.max_delay_seconds, alarms.now()
             )
             self._alarm = Alarm(alarms, self._wake)
-        self._flush_through = 0
+        self._flush_through = 0  # a reply waits until this was sent; 0 for none
         self._gates = gates
         self._push = push
         self._on_wake = on_wake
@@ -250,7 +250,7 @@ class View:
         """Takes what `starved` asked for: entries after `fetch_after`.
 
         Args:
-            entries: Empty when there was nothing to be had.
+            entries: Empty where all of it was trimmed, or the view or its log is gone.
             used: Called when they were sent or are not wanted any more.
         """
         self.starved = False
