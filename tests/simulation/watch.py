@@ -191,8 +191,13 @@ class Watch:
             self._wrong(f"nobody has deleted it: {frame}")
 
     def _caught_up(self, frame: dict[str, Any]) -> None:
-        attached = self._attached.get(frame["conversation"])
-        if attached is None or attached.caught_up or attached.last != frame["seq"]:
+        conversation, seq = frame["conversation"], frame["seq"]
+        attached = self._attached.get(conversation)
+        if attached is not None and (
+            attached.last < seq < self._oldest(self._key(conversation))
+        ):  # what lacks was trimmed: that is told even where the replay was over
+            attached.last, attached.caught_up = seq, False
+        if attached is None or attached.caught_up or attached.last != seq:
             self._wrong(f"not caught up, or twice: {frame}")
             return
         attached.caught_up = True
