@@ -111,14 +111,14 @@ class Repeats:
         if reply.error is None:
             if first.stored is False:
                 return True  # a crash may have taken it back
-            if reply.stored is False and conversation in self._lives.deletes:
+            if reply.stored is False and self._lives.may_end(conversation):
                 return True  # it is of the next one: the deletion is not stored either
             members = {**asdict(reply), "duplicate": first.duplicate, "stored": True}
             same = members == {**asdict(first), "stored": True}
             return same and reply.duplicate is True and not changed
         code = reply.error.code
         if code == "conversation_not_found":  # its deletion is under way
-            return conversation in self._lives.deletes
+            return self._lives.may_end(conversation)
         return code == "store_unavailable" or (
             code == "idempotency_conflict" and changed
         )

@@ -154,6 +154,10 @@ class Lives:
         """Returns the life of an epoch; None while none of it is stored."""
         return next((life for life in self.of(key) if life.epoch == epoch), None)
 
+    def may_end(self, name: str) -> bool:
+        """Whether a conversation may be gone: by a deletion, or as nobody used it."""
+        return name in self.deletes or self._keeping.seconds is not None
+
     def take(self, writes: Sequence[Write], now: float, clock: float) -> None:
         """Takes what was committed at `now`; `clock` is the loop's time."""
         for write in writes:
