@@ -10,6 +10,7 @@ from tests.connections.journal import Disk, Journal, desk, settle, text
 from tests.fakes.clocks import jumping_time  # noqa: F401 - a fixture
 from wsserver.connections.viewer import BLOCK_BYTES
 from wsserver.log.entry import Entry
+from wsserver.log.store import StoreError
 
 
 class Asked(Disk):
@@ -59,6 +60,33 @@ async def test_each_outage_begins_anew() -> None:
                         await d.wire.changed()
             assert disk.times[-1] - disk.times[0] == pytest.approx(0.7, rel=0.01)
     assert [line["event"] for line in lines] == ["history_unavailable"] * 2
+
+
+class Damaged(Disk):
+    """Can't read one conversation."""
+
+    async def read(self, key: str, after: int, max_bytes: int) -> list[Entry]:
+        if key.endswith("damaged"):
+            raise StoreError("no")
+        return await super().read(key, after, max_bytes)
+
+
+async def test_what_the_store_can_not_give_holds_up_no_other() -> None:
+    disk = Damaged()
+    bad = await (await Journal(disk, "damaged").told("a")).forgotten()
+    good = await (await Journal(disk, "good").told("b", "c")).forgotten()
+    late = await (await Journal(disk, "late").told("d")).forgotten()
+    async with desk() as d:
+        damaged = d.view(bad)
+        d.view(good)
+        await settle()
+        assert text(d.got(), "good") == "bc"
+        with anyio.fail_after(100):
+            await anyio.sleep(60)  # the next try is seconds away
+            d.view(late)
+            await settle()
+            assert text(d.got(), "late") == "d"
+        damaged.close()
 
 
 @pytest.mark.parametrize(

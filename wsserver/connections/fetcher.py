@@ -1,7 +1,5 @@
 """Brings entries that are no longer in memory from the store, block by block."""
 
-from collections import deque
-
 import anyio
 import structlog
 from anyio.abc import TaskGroup
@@ -9,6 +7,7 @@ from anyio.abc import TaskGroup
 from wsserver.connections.viewer import View
 from wsserver.log.entry import Entry
 from wsserver.log.store import StoreError
+from wsserver.log.wakeup import Wakeup
 
 log = structlog.get_logger(__name__)
 
@@ -16,43 +15,84 @@ RETRY_FIRST_SECONDS = 0.1
 RETRY_MOST_SECONDS = 5.0
 
 
+class _Wanted:
+    """What a view waits for.
+
+    Attributes:
+        view: The view.
+        at: Not to be asked for before this.
+        delay: How long to wait after the next failure, in seconds.
+    """
+
+    __slots__ = ("at", "delay", "view")
+
+    def __init__(self, view: View) -> None:
+        self.view = view
+        self.at = 0.0
+        self.delay = RETRY_FIRST_SECONDS
+
+    @property
+    def gone(self) -> bool:
+        """Whether nobody waits for it any more."""
+        return self.view.closed or self.view.log.deleted
+
+
 class Fetcher:
     """Fetches for all views of one connection.
 
     One block at a time, and the next one when that was sent: a connection whose
     client does not read holds one block, however many conversations it has open.
-    Neither control frames nor conversations that are in memory wait for it.
+    Neither control frames nor conversations that are in memory wait for it, and none
+    waits for another one that the store can't give.
     """
 
     def __init__(self, tasks: TaskGroup) -> None:
         """Makes a fetcher; `tasks` are the connection's."""
         self._tasks = tasks
-        self._queue: deque[View] | None = None  # while it is busy
+        self._wanted: list[_Wanted] = []
+        self._more = Wakeup()
+        self._busy = False
 
     def fetch(self, view: View) -> None:
         """Fetches what comes after the view's cursor, then calls `fetched`."""
-        if self._queue is None:
-            self._queue = deque()
-            self._tasks.start_soon(self._run, self._queue)
-        self._queue.append(view)
+        self._wanted.append(_Wanted(view))
+        self._more.give()
+        if not self._busy:
+            self._busy = True
+            self._tasks.start_soon(self._run)
 
-    async def _run(self, queue: deque[View]) -> None:
-        while queue:
-            view = queue.popleft()
-            entries = await self._read(view)
+    async def _run(self) -> None:
+        while self._wanted:
+            first = min(self._wanted, key=_when)  # of several the one that came first
+            wait = _when(first) - anyio.current_time()
+            if wait > 0:
+                with anyio.move_on_after(wait):
+                    await self._more.wait()
+                continue
+            self._wanted.remove(first)
+            entries = await self._read(first)
+            if entries is None:
+                self._wanted.append(first)
+                continue
             used = anyio.Event()
-            view.fetched(entries, used.set)
+            first.view.fetched(entries, used.set)
             await used.wait()
-        self._queue = None
+        self._busy = False
 
-    async def _read(self, view: View) -> list[Entry]:
-        delay = RETRY_FIRST_SECONDS
-        while not (view.closed or view.log.deleted):
-            try:
-                return await view.log.fetch(view.fetch_after, view.block_bytes)
-            except StoreError as error:
-                if delay == RETRY_FIRST_SECONDS:
-                    log.warning("history_unavailable", error=str(error))
-            await anyio.sleep(delay)
-            delay = min(2 * delay, RETRY_MOST_SECONDS)
-        return []
+    async def _read(self, wanted: _Wanted) -> list[Entry] | None:
+        """Returns None where the store does not give it at the moment."""
+        if wanted.gone:
+            return []
+        view = wanted.view
+        try:
+            return await view.log.fetch(view.fetch_after, view.block_bytes)
+        except StoreError as error:
+            if wanted.delay == RETRY_FIRST_SECONDS:
+                log.warning("history_unavailable", error=str(error))
+        wanted.at = anyio.current_time() + wanted.delay
+        wanted.delay = min(2 * wanted.delay, RETRY_MOST_SECONDS)
+        return None
+
+
+def _when(wanted: _Wanted) -> float:
+    return 0.0 if wanted.gone else wanted.at
