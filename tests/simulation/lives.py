@@ -43,6 +43,7 @@ class Life:
         receipts: Principal and id of stored receipts.
         calls: Stored tool calls.
         ends: The numbers of each `done`.
+        trims: Whether retention may take something; the store need not have heard.
     """
 
     def __init__(self, key: str, meta: Meta, born_at: float) -> None:
@@ -57,6 +58,7 @@ class Life:
         self.receipts: set[tuple[str, str]] = set()
         self.calls: set[str] = set()
         self.ends: set[int] = set()
+        self.trims = False
         self._times: list[float] = []
 
     @property
@@ -189,6 +191,7 @@ class Lives:
             if self.epoch(write.key, meta.epoch) is not None:
                 self._report(f"{write.key} was made anew under an epoch that it had")
             life = Life(write.key, meta, clock)
+            life.trims = not self._keeping.all
             self._lives.setdefault(write.key, []).append(life)
         elif life.epoch != meta.epoch:
             self._report(f"{write.key} has another epoch and was not deleted")

@@ -65,7 +65,8 @@ class Log:
     @property
     def trimmed(self) -> bool:
         """Whether it, or what it was copied from, has lost something."""
-        return self.life.oldest > 1
+        unheard = self.life.trims and self.life.ended_at is not None
+        return self.life.oldest > 1 or unheard
 
     def whole(self, with_tool_deltas: bool, after: int = 0) -> ConversationView:
         """Returns what a client shows that has seen all after a number."""

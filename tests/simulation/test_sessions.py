@@ -1,4 +1,4 @@
-"""Five thousand sessions in virtual time, over links, stores and models that fail.
+"""Thousands of sessions in virtual time, over links, stores and models that fail.
 
 The real connections, conversations, logs and client machine; every byte between
 them goes through a link that may lose it. Whatever happens, once the link holds:
@@ -23,7 +23,7 @@ from tests.simulation.plan import Plan, make_plan
 from tests.simulation.shrink import shrink
 from tests.simulation.world import play
 
-SESSIONS = 5_000
+SESSIONS = 4_500
 PER_TEST = 250
 UNDER_TRIO = 200
 
