@@ -1,11 +1,11 @@
 """One of a thing is not several, wherever an operator reads of it."""
 
 import pytest
-from wsserver.operations.dialogue import judge_stream
-from wsserver.operations.upstream_check import Sample, judge
 
+from wsserver.operations.checks.dialogue import judge_stream
+from wsserver.operations.checks.upstream import Sample, judge
 from wsserver.operations.printable import counted
-from wsserver.operations.replay import Outcome
+from wsserver.operations.replay.player import Outcome
 
 ONE = Sample(pieces=1, reads=1, first=0.1, last=0.1, end=0.2, failure=None)
 LEFT_OUT = Outcome(
