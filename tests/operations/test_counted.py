@@ -4,7 +4,7 @@ import pytest
 
 from wsserver.operations.checks.dialogue import judge_stream
 from wsserver.operations.checks.upstream import Sample, judge
-from wsserver.operations.printable import counted
+from wsserver.operations.counted import counted
 from wsserver.operations.replay.player import Outcome
 
 ONE = Sample(pieces=1, reads=1, first=0.1, last=0.1, end=0.2, failure=None)

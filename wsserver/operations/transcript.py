@@ -12,7 +12,8 @@ from protocol.codec import UnknownFrame, decode_server_frame
 from protocol.events import LogEvent, MessageEvent
 from protocol.fold import fold
 from protocol.view import CallView, TurnView
-from wsserver.operations.printable import counted, printable
+from wsserver.operations.counted import counted
+from wsserver.operations.printable import printable
 
 if TYPE_CHECKING:
     from wsserver.stores.sqlite.archive import Kept

@@ -15,7 +15,7 @@ from protocol.ids import VERSION
 from wsserver import __version__
 from wsserver.operations.checks.findings import Finding, Tell, fail, ok, warn
 from wsserver.operations.checks.machine import judge_skew
-from wsserver.operations.printable import counted
+from wsserver.operations.counted import counted
 from wsserver.operations.server_frame import Frame, read_frame
 
 ANSWER_SECONDS = 10.0

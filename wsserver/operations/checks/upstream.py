@@ -19,7 +19,7 @@ from wsserver.engine.model import (
 )
 from wsserver.operations.checks.config import without_local
 from wsserver.operations.checks.findings import Finding, Tell, fail, ok, warn
-from wsserver.operations.printable import counted
+from wsserver.operations.counted import counted
 from wsserver.settings import Model, Settings, SettingsError
 from wsserver.turns.models import DEMO_PREFIX
 from wsserver.turns.services import Target

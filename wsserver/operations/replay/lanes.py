@@ -18,7 +18,8 @@ from wsserver.inspector.records import (
 )
 from wsserver.inspector.redact import length
 from wsserver.log.entry import TEXT_KINDS
-from wsserver.operations.printable import counted, printable
+from wsserver.operations.counted import counted
+from wsserver.operations.printable import printable
 from wsserver.operations.replay.recording import Recording
 
 _RUNS = TEXT_KINDS | {"skip"}

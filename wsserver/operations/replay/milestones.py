@@ -4,7 +4,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from wsserver.operations.printable import counted
+from wsserver.operations.counted import counted
 
 Key = tuple[str | int, ...]
 

@@ -18,7 +18,7 @@ from websockets.typing import Subprotocol
 
 from protocol.frame_error import FrameError
 from protocol.ids import SUBPROTOCOL
-from wsserver.operations.printable import counted
+from wsserver.operations.counted import counted
 from wsserver.operations.replay.client import Client
 from wsserver.operations.replay.milestones import in_words
 from wsserver.operations.replay.model import RecordedProvider
