@@ -5,6 +5,9 @@ call: settings may be older than the bound, and another model may answer.
 """
 
 from collections.abc import Iterator, Mapping
+from copy import deepcopy
+from functools import reduce
+from operator import getitem
 from typing import Any, Final, cast
 
 from msgspec import Struct
@@ -111,7 +114,7 @@ class ParamBounds(Struct, frozen=True, kw_only=True):
         for steps, most in self.beyond(params):
             told = spelt_out(steps)
             if len(told) > _LONGEST_PATH:
-                steps, told = (), f"….{steps[-1]}"
+                steps, told = (), f"…{told[-_LONGEST_PATH:]}"
             raise BeyondBoundsError(
                 steps,
                 f"`{told}` may be a number from 0 to {most}; lower it, or leave it out",
@@ -144,7 +147,11 @@ class ParamBounds(Struct, frozen=True, kw_only=True):
         members = {**own, **params}
         if not self.most:
             return members
-        members = _lowered(members, self._limits())
+        beyond = list(self.beyond(members))
+        if beyond:
+            members = deepcopy(members)
+        for (*holders, name), most in reversed(beyond):  # the inner ones first
+            reduce(getitem, holders, cast("Any", members))[name] = most
         for bound, most in self.most.items():
             said = _said(params, bound) or _said(own, bound)
             for name in _spelt(members, bound):
@@ -220,21 +227,6 @@ def _bounded(
     elif isinstance(value, list):
         for place, each in enumerate(cast("list[object]", value)):
             yield from _bounded(each, limits, (*steps, place))
-
-
-def _lowered(
-    value: Any, limits: Mapping[str, Number], most: Number | None = None
-) -> Any:
-    """Returns a value with everything in it that is beyond a bound at the bound."""
-    if isinstance(value, dict):
-        members = cast("dict[str, Any]", value).items()
-        return {
-            name: _lowered(each, limits, limits.get(_folded(name)))
-            for name, each in members
-        }
-    if isinstance(value, list):
-        return [_lowered(each, limits) for each in cast("list[Any]", value)]
-    return value if most is None or value is None or _fits(value, most) else most
 
 
 def _said(params: Mapping[str, Any], bound: str) -> list[Any]:
