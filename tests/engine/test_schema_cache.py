@@ -11,6 +11,7 @@ from wsserver.engine import schemas
 from wsserver.engine.schema_cache import (
     MOST,
     MOST_BYTES,
+    NODE_BYTES,
     PATTERN_BYTES,
     Ready,
     SchemaCache,
@@ -103,7 +104,7 @@ def test_so_many_are_kept_and_the_one_that_was_not_used_for_longest_goes(
     keys.append(keep(cache, {"const": MOST}))
     assert len(cache) == MOST
     assert [key for key in keys if cache.get(key) is None] == [keys[1]]
-    assert cache.bytes == sum(map(len, keys)) - len(keys[1])
+    assert cache.bytes == sum(map(len, keys)) - len(keys[1]) + MOST * NODE_BYTES
 
 
 def test_so_many_bytes_are_kept(cache: SchemaCache) -> None:
@@ -118,6 +119,13 @@ def test_patterns_count_for_what_they_take(cache: SchemaCache) -> None:
         keep(cache, {"pattern": f"^{number}", "patternProperties": {"a": True}})
         assert cache.bytes <= MOST_BYTES
     assert len(cache) == MOST_BYTES // PATTERN_BYTES // 2 - 1
+
+
+def test_lists_and_objects_count_for_what_they_take(cache: SchemaCache) -> None:
+    for number in range(100):
+        keep(cache, {"const": number, "allOf": [{}] * 1_000})
+        assert cache.bytes <= MOST_BYTES
+    assert len(cache) == MOST_BYTES // (1_002 * NODE_BYTES + 3_000 + 20)
 
 
 def test_one_that_is_too_large_takes_the_place_of_no_other(cache: SchemaCache) -> None:
