@@ -187,7 +187,7 @@ class SqliteFile:
         set_synchronous(connection, durability)
         for pragma in (
             "secure_delete = ON",  # what is deleted is overwritten
-            "wal_autocheckpoint = 0",  # it would keep a commit waiting: see sqlite.py
+            "wal_autocheckpoint = 0",  # it would keep a commit waiting: see store.py
             f"journal_size_limit = {_WAL_BYTES}",
             f"fullfsync = {int(durability == 'power')}",
         ):
