@@ -8,6 +8,7 @@ from structlog.testing import capture_logs
 
 from tests.connections.journal import Disk, Journal, desk, settle, text
 from tests.fakes.clocks import jumping_time  # noqa: F401 - a fixture
+from wsserver.connections.fetcher import RETRY_FIRST_SECONDS
 from wsserver.connections.viewer import BLOCK_BYTES
 from wsserver.log.entry import Entry
 from wsserver.log.store import StoreError
@@ -87,6 +88,34 @@ async def test_what_the_store_can_not_give_holds_up_no_other() -> None:
             await settle()
             assert text(d.got(), "late") == "d"
         damaged.close()
+
+
+class Slow(Disk):
+    """Takes its time, and fails once for one conversation."""
+
+    async def read(self, key: str, after: int, max_bytes: int) -> list[Entry]:
+        if key.endswith("failed") and key not in self.reads:
+            self.reads.append(key)
+            raise StoreError("no")
+        await anyio.sleep(RETRY_FIRST_SECONDS)
+        return await super().read(key, after, max_bytes)
+
+
+async def test_what_failed_once_does_not_wait_for_all_that_others_want() -> None:
+    disk = Slow()
+    failed = await (await Journal(disk, "failed").told("a")).forgotten()
+    texts = ["x" * (BLOCK_BYTES // 2)] * 20
+    others = [
+        await (await Journal(disk, name).told(*texts)).forgotten() for name in "abc"
+    ]
+    async with desk() as d:
+        for journal in (failed, *others):
+            d.view(journal)
+        with anyio.fail_after(100):
+            while not text(d.got(), "failed"):
+                await d.wire.changed()
+    assert disk.reads[:4] == ["s/failed", "s/a", "s/b", "s/c"]
+    assert len(disk.reads) < 10
 
 
 @pytest.mark.parametrize(

@@ -63,10 +63,12 @@ class Fetcher:
 
     async def _run(self) -> None:
         while self._wanted:
-            first = min(self._wanted, key=_when)  # of several the one that came first
-            wait = _when(first) - anyio.current_time()
-            if wait > 0:
-                with anyio.move_on_after(wait):
+            now = anyio.current_time()
+            # In the order in which they came: one that failed has come anew, and gets
+            # its turn however much the others want.
+            first = next((one for one in self._wanted if _when(one) <= now), None)
+            if first is None:
+                with anyio.move_on_after(min(map(_when, self._wanted)) - now):
                     await self._more.wait()
                 continue
             self._wanted.remove(first)

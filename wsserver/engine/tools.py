@@ -42,7 +42,7 @@ class ToolTimes(Struct, frozen=True, kw_only=True):
 
 
 EPOCH_CHARACTERS = 6
-"""So many of an epoch's end the ids of calls: enough to tell two by."""
+"""Of the epoch, at the end of a call's id: enough to tell two epochs apart."""
 
 
 class OpenCall(Struct, kw_only=True):
@@ -103,7 +103,7 @@ class Batch:
             times: How long calls may take.
             max_argument_bytes: Of one call, as UTF-8.
             epoch: The log's, for the calls' ids: a result that comes late, when the
-                conversation was deleted and made anew, is for none of the new one.
+                conversation was deleted and made anew, is for no call of the new one.
         """
         self.open: dict[str, OpenCall] = {}
         self._turn = turn

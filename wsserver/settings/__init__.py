@@ -1,4 +1,4 @@
-"""What can be set, where it comes from, and what has to hold between it.
+"""What can be set, where values come from, and what has to hold between them.
 
 What is wrong is a `SettingsError`. Only `wsserver.assembly` and what stands on it know
 settings; the other rooms are given the few numbers they need.

@@ -1,8 +1,8 @@
 """What can be set, with defaults: one frozen value.
 
 Where values come from is `wsserver.settings.sources`, what has to hold between them
-`wsserver.settings.checks`. Only the composition root knows this value; it hands the
-other rooms the few numbers they need.
+`wsserver.settings.checks`. Only `wsserver.assembly` and what stands on it know this
+value; the other rooms are given the few numbers they need.
 """
 
 from typing import Annotated, Literal

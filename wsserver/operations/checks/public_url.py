@@ -219,7 +219,9 @@ def _judge_metrics(page: str, metrics: _Answer) -> Finding:
     """Says who can read them: this machine may, where nobody else does."""
     if metrics.from_here:
         says = f"{page} can be read from here, and its name leads to this machine"
-        return warn("metrics", says, "ask from another one: others should not")
+        return warn(
+            "metrics", says, "ask from another machine: it should be refused there"
+        )
     says = f"anyone can read {page}"
     return warn(
         "metrics", says, "let the proxy refuse that path, or set metrics_access"

@@ -30,7 +30,7 @@ MOST_UNREAD = 64
 """Messages that a server has not read before the next one waits."""
 
 _END_SECONDS = 0.25
-"""For each of: the end of its input, SIGTERM. All are part of a drain."""
+"""For each of: the end of its input, SIGTERM. Both are part of a drain."""
 
 _KILL_SECONDS = 1.0
 """For SIGKILL, which no process refuses: only a busy machine takes so long."""
