@@ -67,7 +67,7 @@ def test_a_mount_that_is_not_shown_does_not(tmp_path: Path) -> None:
 
 def leave(monkeypatch: pytest.MonkeyPatch, spare: int, blocks: int = 99_999) -> None:
     found = SimpleNamespace(f_blocks=blocks, f_bavail=spare // 512, f_frsize=512)
-    monkeypatch.setattr(os, "fstatvfs", lambda _: found)
+    monkeypatch.setattr(os, "statvfs", lambda _: found)
 
 
 def test_some_of_the_disk_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -117,6 +117,30 @@ async def test_a_disk_that_is_full_refuses_commits_and_the_server_lives(
             assert await store.meta(OTHER) == meta(1)
         await store.commit([appending(tokens(2, 2)), drop], NOW)
         assert await store.read(KEY, 0, ALL) == tokens(1, 2)
+
+
+async def test_a_link_to_a_disk_that_keeps_no_space_is_minded(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    elsewhere = path.with_name("elsewhere.db")
+    elsewhere.touch()
+    path.symlink_to(elsewhere)
+
+    def is_here(file: int) -> bool:
+        return not os.path.samestat(os.fstat(file), elsewhere.stat())
+
+    full_disk = SimpleNamespace(f_blocks=99_999, f_bavail=0, f_frsize=512)
+    monkeypatch.setattr(sqlite_file, "keeps_space", is_here)
+    async with opened(path) as store:
+        await begin(store)
+        with monkeypatch.context() as patched:
+            real = os.statvfs
+            patched.setattr(
+                os, "statvfs", lambda of: full_disk if of == path else real(of)
+            )
+            with pytest.raises(StoreError, match="less than 16 MiB"):
+                await store.commit([appending(tokens(2, 2))], NOW)
+        await store.commit([appending(tokens(2, 2))], NOW)
 
 
 @pytest.mark.usefixtures("not_kept")

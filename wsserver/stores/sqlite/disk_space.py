@@ -43,13 +43,13 @@ def keeps_space(file: int, proc: Path = _PROC) -> bool:
     return kind is not None and kind[1] in _KEEPING
 
 
-def check_spare(file: int) -> None:
+def check_spare(file: int | Path) -> None:
     """Returns if there is space left on the disk of a file that keeps none.
 
     Raises:
         OSError: There is not.
     """
-    disk = os.fstatvfs(file)
+    disk = os.statvfs(file)
     if disk.f_blocks and disk.f_bavail * disk.f_frsize < SPARE_BYTES:
         least = SPARE_BYTES >> 20
         raise OSError(errno.ENOSPC, f"less than {least} MiB are left on the disk")

@@ -94,9 +94,9 @@ class SqliteFile:
         try:
             self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._lock = self._take_lock()
-            self._keeps_space = keeps_space(self._lock)
             with suppress(FileExistsError):
                 os.close(os.open(self.path, os.O_CREAT | os.O_EXCL, 0o600))
+            self._keeps_space = keeps_space(self._lock) and self._is_kept()
         except OSError as error:
             if error.errno in (errno.ENOSPC, errno.EDQUOT):
                 raise explained(error, self.path) from error
@@ -104,6 +104,20 @@ class SqliteFile:
                 f"{self.path}: {error.strerror}. Name a file that can be made and "
                 "locked, with `--store sqlite:PATH`"
             ) from error
+
+    def _is_kept(self) -> bool:
+        """Returns whether the file, which may be a link to elsewhere, keeps its space.
+
+        Only before SQLite opens it: closing it lets go of SQLite's own locks.
+        """
+        try:
+            file = os.open(self.path, os.O_RDONLY | os.O_NONBLOCK)
+        except OSError:
+            return False
+        try:
+            return keeps_space(file)
+        finally:
+            os.close(file)
 
     @property
     def _lock_path(self) -> Path:
@@ -144,6 +158,7 @@ class SqliteFile:
         """
         if not self._keeps_space:
             check_spare(self._lock)
+            check_spare(self.path)
 
     def release(self) -> None:
         """Lets others have the file; leaves nothing beside one that is no store."""
