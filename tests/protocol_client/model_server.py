@@ -209,6 +209,8 @@ class ModelServer:
         elif after > len(log.events):
             outcome, reason, after = "reset", "seq_ahead", 0
         self._positions[name] = after
+        if log.call:
+            self._asked.discard(log.call)  # who opens anew is asked again
         self._send(
             Reply(
                 re=frame.id,
