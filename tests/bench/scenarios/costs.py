@@ -16,7 +16,7 @@ RIG = (
     Column(key="client_share", heading="client CPU %"),
     Column(key="machine_share", heading="all CPUs %"),
 )
-PACED = (10, 50, 200, 500, 1000)
+PACED = (50, 200, 500, 1000)
 GROWTH = ((10, 300.0), (100, 30.0), (1000, 3.0))
 
 
