@@ -253,7 +253,9 @@ def _first_wrong(
     others = cast("dict[str, object]", entry)
     for name, value in table.items():
         try:
-            msgspec.convert({"a": {**others, member: {name: value}}}, kind, strict=False)
+            msgspec.convert(
+                {"a": {**others, member: {name: value}}}, kind, strict=False
+            )
         except msgspec.ValidationError:
             return name
     raise AssertionError("one of them is wrong where the table is")
