@@ -47,7 +47,7 @@ _TELL_OF_FILES_SECONDS = 60.0
 _STOP_SECONDS = 0.5
 
 # (which setting can't be used, what to do)
-_OTHER_PORT = ("port", "choose another port, or stop what uses this one")
+_OTHER_PORT = ("port", "choose another with `--port`, or stop what uses this one")
 _REMEDIES = {
     errno.EACCES: ("port", "choose one above 1023, or let this user bind lower ones"),
     errno.EADDRNOTAVAIL: ("host", "bind an address that this machine has"),

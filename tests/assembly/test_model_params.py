@@ -131,6 +131,14 @@ async def test_what_a_model_does_not_say_the_server_says(table: Any) -> None:
                 " write that$"
             ),
         ),
+        (
+            {"params_max": {"reasoning.max_tokens": 1}},
+            {},
+            (
+                r"^params_max\.reasoning\.max_tokens: a bound holds at any depth, for names"
+                " without dots; write max_tokens$"
+            ),
+        ),
         *(
             (
                 {"params_max": {name: value}},

@@ -74,7 +74,7 @@ def test_what_is_within_the_bounds_is_taken(
             bounds(max_completion_tokens=10),
             {"max_tokens": 11},
             "max_tokens",
-            "`max_tokens` may be a number from 0 to 10; lower it, or leave it out",
+            "`max_tokens` may be a number from 0 to 10; correct it, or leave it out",
         ),
         (bounds(max_tokens=10), {"n_predict": 11}, "n_predict", "0 to 10"),
         (bounds(n=1), {"n": 2}, "n", "0 to 1"),
@@ -89,7 +89,7 @@ def test_what_is_within_the_bounds_is_taken(
             bounds(max_completion_tokens=10),
             {"reasoning": {"max_tokens": 11}},
             "reasoning.max_tokens",
-            r"`reasoning\.max_tokens` may be a number from 0 to 10; lower it, or leave",
+            r"`reasoning\.max_tokens` may be a number from 0 to 10; correct it, or leave",
         ),
         (
             bounds(max_tokens=10),

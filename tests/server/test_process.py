@@ -384,4 +384,5 @@ def test_a_taken_port_is_said_in_one_line(start: Any) -> None:
     )
     assert (done.returncode, done.stdout) == (2, "")
     assert "Address already in use" in done.stderr
+    assert "choose another with `--port`" in done.stderr
     assert len(done.stderr.splitlines()) == 1

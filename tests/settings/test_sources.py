@@ -184,13 +184,51 @@ def test_a_bad_value_is_blamed_on_its_source(
         ("params_max = 3", "params_max can't be used; expected a table of numbers"),
         (
             "[models.a]\nbase_url = 'b'\nparams_max = 4",
-            "models.a.params_max: Expected `object | null`, got `int` in {file}; [models",
+            (
+                "models.a.params_max: Expected `object | null`, got `int` in {file}; write"
+                " a table of numbers\n"
+            ),
+        ),
+        (
+            "[models.a]\nbase_url = 'b'\nparams_max = {n = 1, seed = -1}",
+            "models.a.params_max.seed: Expected `int` >= 0 in {file}; write a number from 0\n",
+        ),
+        (
+            "[models.a]\nbase_url = 'b'\nheaders = {x-team = 1}",
+            "models.a.headers.x-team: Expected `str`, got `int` in {file}; write text\n",
+        ),
+        (
+            "[models.a]\nbase_url = 'b'\nheaders = 'x-team'",
+            "models.a.headers: Expected `object`, got `str` in {file}; write a table of text\n",
+        ),
+        (
+            "[models.a]\nbase_url = 'b'\nparams = 1",
+            "models.a.params: Expected `object`, got `int` in {file}; write a table\n",
+        ),
+        (
+            "[models.a]\nbase_url = 'b'\nparams_allowed = [1]",
+            (
+                "models.a.params_allowed[0]: Expected `str`, got `int` in {file}; write a"
+                " list, each text\n"
+            ),
+        ),
+        (
+            "[models.a]\nbase_url = 'b'\ncontext_tokens = 0",
+            "models.a.context_tokens: Expected `int` >= 1 in {file}; write a whole number from 1\n",
+        ),
+        (
+            "[mcp.a]\nurl = 'ftp://b'",
+            "'^https?://' in {file}; write text that fits ^https?://\n",
+        ),
+        (
+            "[models]\na = 3",
+            "models.a: Expected `object`, got `int` in {file}; [models.NAME] may have base_url,",
         ),
     ],
 )
 def test_a_bad_file_is_named(file: Path, content: str, expected: str) -> None:
     file.write_text(content)
-    assert expected.format(file=file) in complaint(config=file)
+    assert expected.format(file=file) in f"{complaint(config=file)}\n"
 
 
 LONG, DEEP = "9" * 5000, "[" * 3000 + "]" * 3000

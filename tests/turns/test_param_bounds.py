@@ -59,7 +59,7 @@ BEYOND: list[tuple[dict[str, Any], str, str]] = [
         {"model": "strict", "params": {"max_tokens": 11}},
         "$.config.params.max_tokens",
         (
-            "With the model strict `max_tokens` may be a number from 0 to 10; lower it, or"
+            "With the model strict `max_tokens` may be a number from 0 to 10; correct it, or"
             " leave it out."
         ),
     ),
@@ -75,7 +75,7 @@ BEYOND: list[tuple[dict[str, Any], str, str]] = [
         {"params": {"temperature": {"x": [{"a-b": 2}]}}},
         '$.config.params.temperature.x[0]["a-b"]',
         (
-            "With the model strict `temperature.x.0.a-b` may be a number from 0 to 1; lower"
+            "With the model strict `temperature.x.0.a-b` may be a number from 0 to 1; correct"
             " it, or leave it out."
         ),
     ),
@@ -83,7 +83,7 @@ BEYOND: list[tuple[dict[str, Any], str, str]] = [
         {"params": {"a-b": 2}},
         '$.config.params["a-b"]',
         (
-            "With the model strict `a-b` may be a number from 0 to 1; lower it, or leave it"
+            "With the model strict `a-b` may be a number from 0 to 1; correct it, or leave it"
             " out."
         ),
     ),

@@ -52,7 +52,7 @@ def read_cursor(after: Any | UnsetType, epoch: str | None) -> Cursor | None:
         raise refusal(
             "bad_cursor",
             "`after` is no number of an event; open with one that an event carried,"
-            " with 0, or without",
+            " with 0, or without.",
             param="$.after",
         )
     return Cursor(after=after, epoch=epoch)

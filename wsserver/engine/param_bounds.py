@@ -74,7 +74,8 @@ class ParamBounds(Struct, frozen=True, kw_only=True):
             of `ANSWER_TOKENS`.
 
     Raises:
-        ValueError: A bound is none, or two are of one thing; begins with its name.
+        ValueError: A bound is none, or two are of one thing, or it is of a path; begins
+            with its name.
     """
 
     allowed: frozenset[str] | None = None
@@ -87,6 +88,11 @@ class ParamBounds(Struct, frozen=True, kw_only=True):
             if not _fits(most, MOST):
                 raise ValueError(
                     f"{name}: {most!r} is no bound; write a number from 0 to {MOST}"
+                )
+            if "." in name:
+                raise ValueError(
+                    f"{name}: a bound holds at any depth, for names without dots; write"
+                    f" {name.rpartition('.')[2]}"
                 )
             folded = _folded(name)
             known = _ANSWER.get(folded)
@@ -117,7 +123,7 @@ class ParamBounds(Struct, frozen=True, kw_only=True):
                 steps, told = (), f"…{told[-_LONGEST_PATH:]}"
             raise BeyondBoundsError(
                 steps,
-                f"`{told}` may be a number from 0 to {most}; lower it, or leave it out",
+                f"`{told}` may be a number from 0 to {most}; correct it, or leave it out",
             )
 
     def beyond(self, params: Mapping[str, Any]) -> Iterator[tuple[Steps, Number]]:

@@ -35,6 +35,7 @@ _FOREIGN_VARIABLES = {
     "OPENAI_API_KEY": "openai_api_key",
     "OPENAI_BASE_URL": "openai_base_url",
 }
+_EACH_NUMBER = "write a number from 0"
 _SHOWN = 64  # characters of a value that can't be used
 DEFAULT = "default"
 """The origin of a value that nobody gave."""
@@ -228,25 +229,47 @@ def _table_fault(name: str, tables: Mapping[str, object], origin: str) -> str:
             what, _, where = str(error).partition(" - at `$[...]")
             what = what.removeprefix("Object ")
             path = origin.removesuffix(f": {name}")
+            where, unnamed, _ = where.rstrip("`").partition("[...]")
             members = _members(inspect.type_info(kind))
-            remedy = (
-                f"[{name}.NAME] may have {', '.join(members)}"
-                if members
-                else "write a number from 0"
-            )
-            return f"{name}.{key}{where.rstrip('`')}: {what} in {path}; {remedy}"
+            wanted = members.get(where.removeprefix(".").partition("[")[0])
+            if wanted is not None:
+                remedy = f"write {_expectation(wanted).removesuffix(' or none')}"
+            elif members:
+                remedy = f"[{name}.NAME] may have {', '.join(members)}"
+            else:
+                remedy = _EACH_NUMBER
+            if unnamed:
+                table = cast("dict[str, dict[str, object]]", entry)[where[1:]]
+                where += f".{_first_wrong(where[1:], table, entry, kind)}"
+                remedy = "write text" if "`str`" in what else _EACH_NUMBER
+            return f"{name}.{key}{where}: {what} in {path}; {remedy}"
     raise AssertionError("an entry is wrong where the table is")
 
 
-def _members(kind: inspect.Type) -> list[str]:
+def _first_wrong(
+    member: str, table: Mapping[str, object], entry: object, kind: object
+) -> str:
+    """Says what msgspec does not: which name of a table in an entry it is about."""
+    others = cast("dict[str, object]", entry)
+    for name, value in table.items():
+        try:
+            msgspec.convert(
+                {"a": {**others, member: {name: value}}}, kind, strict=False
+            )
+        except msgspec.ValidationError:
+            return name
+    raise AssertionError("one of them is wrong where the table is")
+
+
+def _members(kind: inspect.Type) -> dict[str, inspect.Type]:
     """Returns what the entries of a table may have; nothing where they are numbers."""
     match kind:
         case inspect.Metadata(type=inner):
             return _members(inner)
         case inspect.DictType(value_type=inspect.StructType(fields=fields)):
-            return [field.encode_name for field in fields]
+            return {field.encode_name: field.type for field in fields}
         case _:
-            return []
+            return {}
 
 
 def _expectation(kind: inspect.Type) -> str:
@@ -256,10 +279,7 @@ def _expectation(kind: inspect.Type) -> str:
         case inspect.Metadata(type=inner):
             text = _expectation(inner)
         case inspect.IntType() | inspect.FloatType():
-            text = "a whole number" if isinstance(kind, inspect.IntType) else "a number"
-            text += "" if kind.ge is None else f" from {as_written(kind.ge)}"
-            text += "" if kind.gt is None else f" above {as_written(kind.gt)}"
-            text += "" if kind.le is None else f" to {as_written(kind.le)}"
+            text = _number(kind)
         case inspect.LiteralType(values=values):
             text = " or ".join(map(str, values))
         case inspect.UnionType(types=types):
@@ -267,12 +287,31 @@ def _expectation(kind: inspect.Type) -> str:
             text = " or ".join([_expectation(option) for option in options] + ["none"])
         case inspect.BoolType():
             text = "true or false"
-        case inspect.DictType(value_type=inspect.StructType()):
-            text = "a table of tables"
-        case inspect.DictType():
-            text = "a table of numbers"
+        case inspect.DictType(value_type=value):
+            text = f"a table{_contents(value)}"
         case inspect.VarTupleType(item_type=item):
             text = f"a list, each {_expectation(item)}"
+        case inspect.StrType(pattern=str(pattern)):
+            text = f"text that fits {pattern}"
         case _:
             text = "text"
     return text
+
+
+def _number(kind: inspect.IntType | inspect.FloatType) -> str:
+    text = "a whole number" if isinstance(kind, inspect.IntType) else "a number"
+    text += "" if kind.ge is None else f" from {as_written(kind.ge)}"
+    text += "" if kind.gt is None else f" above {as_written(kind.gt)}"
+    return text if kind.le is None else f"{text} to {as_written(kind.le)}"
+
+
+def _contents(value: inspect.Type) -> str:
+    match value:
+        case inspect.StructType():
+            return " of tables"
+        case inspect.AnyType():
+            return ""
+        case inspect.StrType():
+            return " of text"
+        case _:
+            return " of numbers"
