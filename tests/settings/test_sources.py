@@ -284,6 +284,30 @@ def test_a_long_value_is_told_by_its_beginning(value: str) -> None:
     assert len(text) < 200
 
 
+@pytest.mark.parametrize(
+    "content",
+    [
+        "[[models]]\nbase_url = 'b'\nheaders = { X-Key = 'secret' }",
+        "[[mcp]]\ncommand = ['a']\nenv = { KEY = 'secret' }",
+        "[host]\nkey = 'secret'",
+    ],
+)
+def test_a_table_in_the_wrong_place_is_told_without_what_is_in_it(
+    file: Path, content: str
+) -> None:
+    file.write_text(content)
+    text = complaint(config=file)
+    assert "can't be used; expected" in text
+    assert "secret" not in text
+
+
+def test_a_list_that_can_not_be_used_is_told_by_its_beginning(file: Path) -> None:
+    file.write_text(f"port = {list(range(1000))}")
+    text = complaint(config=file)
+    assert "port: [0, 1, 2, 3, " in text
+    assert len(text) < 300
+
+
 def test_a_file_that_cannot_be_read_is_named(file: Path) -> None:
     assert f"config: {file}: No such file" in complaint(config=file)
     file.write_bytes(b"\xff")

@@ -209,14 +209,22 @@ def _convert(name: str, found: _Found) -> Any:
         if name.endswith("_url"):
             shown = without_userinfo(str(shown))
         raise SettingsError(
-            f"{name}: {_beginning(shown)!r} from {found.origin} can't be used; expected {expected}"
+            f"{name}: {_beginning(shown)} from {found.origin} can't be used; expected {expected}"
         ) from None
 
 
-def _beginning(value: object) -> object:
-    if not isinstance(value, str) or len(value) <= _SHOWN:
-        return value
-    return f"{value[:_SHOWN]}…"
+def _beginning(value: object) -> str:
+    """Returns how a value is told: without what tables hold, which may be secret."""
+    if isinstance(value, dict):
+        return "a table"
+    if isinstance(value, list):
+        elements = cast("list[object]", value)
+        if any(isinstance(each, dict | list) for each in elements):
+            return "a list of tables or lists"
+    elif isinstance(value, str):
+        return repr(value if len(value) <= _SHOWN else f"{value[:_SHOWN]}…")
+    told = repr(value)
+    return told if len(told) <= _SHOWN else f"{told[:_SHOWN]}…"
 
 
 def _table_fault(name: str, tables: Mapping[str, object], origin: str) -> str:
