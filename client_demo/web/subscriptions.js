@@ -10,6 +10,8 @@ const DELETED = "The server no longer has this conversation: it was deleted, or 
 export class Subscriptions {
   #byConversation = new Map();
   #isOnline = false;
+  /** What the server opened on this connection. */
+  #heldByServer = new Set();
   #output;
   #newId;
   #isDeleting;
@@ -71,6 +73,7 @@ export class Subscriptions {
 
   offline() {
     this.#isOnline = false;
+    this.#heldByServer.clear();
     for (const subscription of this.#byConversation.values()) {
       subscription.attached = false;
       subscription.misses = 0;
@@ -117,6 +120,7 @@ export class Subscriptions {
 
   /** Takes the reply to an `open`; what is a reply to nothing is nothing. */
   verdict(reply) {
+    if (reply.ok && reply.conversation) this.#heldByServer.add(reply.conversation);
     for (const subscription of this.#byConversation.values()) {
       if (subscription.wireId === reply.re && !subscription.attached) {
         if (reply.ok) this.#opened(subscription, reply);
@@ -132,7 +136,7 @@ export class Subscriptions {
     if (!this.#isOnline || this.#isDeleting(conversation)) return;
     const frame = subscription.openFrame(this.#newId());
     const error = this.#output.tooLarge(frame);
-    if (error) this.#output.notice("lost", { conversation, error });
+    if (error) this.#lost(conversation, error);
     else this.#output.write(frame);
   }
 
@@ -154,6 +158,20 @@ export class Subscriptions {
     const { conversation } = subscription;
     if (error.code === "draining") return; // the next connection opens it
     if (error.code === "conversation_not_found" && subscription.resumes) this.#over(conversation, { ...error, message: DELETED });
-    else this.#output.notice("lost", { conversation, error });
+    else this.#lost(conversation, error);
+  }
+
+  #lost(conversation, error) {
+    if (!error.retryable) this.#leave(conversation);
+    this.#output.notice("lost", { conversation, error });
+  }
+
+  /**
+   * Closes what the server still has open, as it was before a refused open. Nothing of it
+   * is taken any more; a call is to be asked of somebody else.
+   */
+  #leave(conversation) {
+    if (!this.#heldByServer.delete(conversation)) return;
+    this.#output.write({ type: "close", id: this.#newId(), conversation });
   }
 }

@@ -12,7 +12,7 @@ from protocol.backoff import Backoff
 from protocol.client.events import Cursor, DropConnection, Lost, Replied, Reset
 from protocol.client.output import Output
 from protocol.client.subscription import Subscription
-from protocol.commands import Open
+from protocol.commands import Close, Open
 from protocol.content import ErrorBody
 from protocol.control import CaughtUp, ErrorFrame, Reply
 from protocol.events import LogEvent
@@ -67,6 +67,7 @@ class Subscriptions:
         self._online = False
         self._by_conversation: dict[str, Subscription] = {}
         self._by_opening: dict[str, Subscription] = {}
+        self._held_by_server: set[str] = set()  # what it opened on this connection
 
     def cursor(self, conversation: str) -> Cursor | None:
         """The position in a conversation; None where there is none (yet)."""
@@ -151,6 +152,8 @@ class Subscriptions:
         subscription = self._by_opening.pop(reply.re, None)
         if subscription is None:
             return False
+        if reply.error is None:
+            self._held_by_server.add(subscription.conversation)
         current = self._by_conversation.get(subscription.conversation)
         if subscription is not current or subscription.wire_id != reply.re:
             return True
@@ -170,6 +173,7 @@ class Subscriptions:
         """The connection is gone."""
         self._online = False
         self._by_opening.clear()
+        self._held_by_server.clear()
         for subscription in self._by_conversation.values():
             subscription.detach()
 
@@ -198,6 +202,7 @@ class Subscriptions:
         if error is None:
             self._by_opening[opening.id] = subscription
         else:
+            self._leave(subscription.conversation)
             self._give_up(subscription, error)
 
     def _attach_again(self, subscription: Subscription) -> None:
@@ -233,7 +238,17 @@ class Subscriptions:
             self._give_up(subscription, error)
             self._over(subscription.conversation, error)
         else:
+            self._leave(subscription.conversation)
             self._give_up(subscription, error)
+
+    def _leave(self, conversation: str) -> None:
+        """Closes what the server still has open, as it was before a refused open.
+
+        Nothing of it is taken any more; a call is to be asked of somebody else.
+        """
+        if conversation in self._held_by_server:
+            self._held_by_server.discard(conversation)
+            self._output.write(Close(id=self._new_id(), conversation=conversation))
 
     def _give_up(self, subscription: Subscription, error: ErrorBody) -> None:
         del self._by_conversation[subscription.conversation]

@@ -8,7 +8,11 @@ from structlog.testing import capture_logs
 
 from tests.connections.journal import Disk, Journal, desk, settle, text
 from tests.fakes.clocks import jumping_time  # noqa: F401 - a fixture
-from wsserver.connections.fetcher import RETRY_FIRST_SECONDS
+from wsserver.connections.fetcher import (
+    RETRIES_APART_SECONDS,
+    RETRY_FIRST_SECONDS,
+    RETRY_MOST_SECONDS,
+)
 from wsserver.connections.viewer import BLOCK_BYTES
 from wsserver.log.entry import Entry
 from wsserver.log.store import StoreError
@@ -116,6 +120,26 @@ async def test_what_failed_once_does_not_wait_for_all_that_others_want() -> None
                 await d.wire.changed()
     assert disk.reads[:4] == ["s/failed", "s/a", "s/b", "s/c"]
     assert len(disk.reads) < 10
+
+
+async def test_a_store_that_is_gone_is_not_asked_by_all_views_at_once() -> None:
+    views = 300
+    disk = Asked()
+    disk.faults = 100_000
+    async with desk() as d:
+        for number in range(views):
+            d.view(await (await Journal(disk, f"n{number}").told("a")).forgotten())
+        with anyio.fail_after(1_000):
+            await anyio.sleep(60)
+            again = disk.times[views:]
+            closest = min(later - earlier for earlier, later in pairwise(again))
+            assert closest >= RETRIES_APART_SECONDS * 0.99
+            assert len(again) > 3 * views, "each gets its turn"
+            disk.faults = 0
+            await anyio.sleep(RETRY_MOST_SECONDS + RETRIES_APART_SECONDS)
+            frames = d.got()
+            told = [text(frames, f"n{number}") for number in range(views)]
+            assert told == ["a"] * views
 
 
 @pytest.mark.parametrize(

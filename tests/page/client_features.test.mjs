@@ -6,6 +6,7 @@ import { test } from "node:test";
 
 import { opened, greet, attach, settled, ok, refused, message, start, delta, done, request, read } from "./client_talk.mjs";
 import { WELCOME } from "./doubles.mjs";
+import { online } from "./online.mjs";
 
 test("an answer is read as it comes, over a cut", async () => {
   const { client, socket, clock, network } = opened();
@@ -83,6 +84,33 @@ test("an answer ends with its conversation", async () => {
   const lost = client.ask("c", "hi");
   socket.deliver(refused(socket.last("open").id, "forbidden"));
   await assert.rejects(lost, { code: "forbidden" });
+});
+
+test("what is not opened anew is closed, and the server asks others to run its calls", () => {
+  const { client, socket } = opened();
+  client.open("c", { config: { params: 5 } });
+  const refusal = refused(socket.last("open").id, "bad_frame");
+  assert.equal(socket.last("close"), undefined);
+  socket.deliver(refusal);
+  const { id, conversation } = socket.last("close");
+  assert.equal(conversation, "c");
+  socket.deliver(ok(id, "closed"));
+  assert.equal(client.conversations.get("c").error.code, "bad_frame");
+  socket.deliver(refusal);
+  assert.equal(socket.last("close").id, id, "once");
+});
+
+test("what this connection never opened is not closed", () => {
+  const { client, socket } = online();
+  client.open("c");
+  socket.deliver(refused(socket.last("open").id, "forbidden"));
+  assert.equal(socket.last("close"), undefined);
+});
+
+test("what is too large to be opened anew is closed", () => {
+  const { client, socket } = opened();
+  client.open("c", { config: { instructions: "x".repeat(2 ** 20) } });
+  assert.equal(socket.last("close")?.conversation, "c");
 });
 
 test("an answer fails as its turn did, and where it is not whole", async () => {

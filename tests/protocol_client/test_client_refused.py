@@ -94,3 +94,30 @@ def test_what_still_arrives_on_a_connection_that_is_given_up_starts_no_clock(
     assert online.client.next_timer() is None
     online.receive_json(type="pong", server_time="2026-01-02T03:04:05.678Z")
     assert online.client.next_timer() is None
+
+
+def test_what_is_not_opened_anew_is_closed_and_the_server_asks_others(
+    online: Wire,
+) -> None:
+    online.open()
+    online.client.open("c", handles=["look"])
+    online.refuse(online.sent()[0]["id"], "bad_frame")
+    online.only(Replied)
+    (leaving,) = online.sent()
+    assert (leaving["type"], leaving["conversation"]) == ("close", "c")
+    online.receive_json(type="reply", re=leaving["id"], ok=True, outcome="closed")
+    assert not online.events()
+
+
+def test_what_this_connection_never_opened_is_not_closed(online: Wire) -> None:
+    online.open()
+    online.client.disconnected(None, online.now)
+    online.connect()
+    online.refuse(online.sent()[0]["id"], "forbidden")
+    assert not online.sent()
+
+
+def test_what_is_too_large_to_be_opened_anew_is_closed(online: Wire) -> None:
+    online.open()
+    online.client.open("c", handles=["x" * 60] * 100)
+    assert [frame["type"] for frame in online.sent()] == ["close"]

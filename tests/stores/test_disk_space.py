@@ -119,6 +119,30 @@ async def test_a_disk_that_is_full_refuses_commits_and_the_server_lives(
         assert await store.read(KEY, 0, ALL) == tokens(1, 2)
 
 
+@pytest.mark.parametrize("keeps", [True, False])
+async def test_what_a_link_leads_to_is_made(
+    path: Path, monkeypatch: pytest.MonkeyPatch, *, keeps: bool
+) -> None:
+    for module in (sqlite_file, text_files):
+        monkeypatch.setattr(module, "keeps_space", lambda _: keeps)
+    elsewhere = path.with_name("elsewhere.db")
+    path.symlink_to(elsewhere)
+    async with opened(path) as store:
+        await begin(store)
+        assert await store.read(KEY, 0, ALL) == tokens(1, 1)
+    assert elsewhere.stat().st_mode & 0o777 == 0o600
+
+
+async def test_a_link_that_leads_nowhere_is_named_and_nothing_is_left(
+    path: Path,
+) -> None:
+    path.symlink_to(path.with_name("none") / "elsewhere.db")
+    for _ in range(2):
+        with pytest.raises(StoreError, match=r"No such file .* can be made"):
+            await open_file(path)
+    assert os.listdir(path.parent) == [path.name]
+
+
 async def test_a_link_to_a_disk_that_keeps_no_space_is_minded(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

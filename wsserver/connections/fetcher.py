@@ -13,6 +13,8 @@ log = structlog.get_logger(__name__)
 
 RETRY_FIRST_SECONDS = 0.1
 RETRY_MOST_SECONDS = 5.0
+RETRIES_APART_SECONDS = 0.05
+"""Of one connection, whatever it has open: a store that is gone answers none of them."""
 
 
 class _Wanted:
@@ -20,7 +22,7 @@ class _Wanted:
 
     Attributes:
         view: The view.
-        at: Not to be asked for before this.
+        at: Not to be asked for before this; 0 before it failed.
         delay: How long to wait after the next failure, in seconds.
     """
 
@@ -52,6 +54,7 @@ class Fetcher:
         self._wanted: list[_Wanted] = []
         self._more = Wakeup()
         self._busy = False
+        self._retry_at = 0.0  # the next one not before this
 
     def fetch(self, view: View) -> None:
         """Fetches what comes after the view's cursor, then calls `fetched`."""
@@ -66,9 +69,9 @@ class Fetcher:
             now = anyio.current_time()
             # In the order in which they came: one that failed has come anew, and gets
             # its turn however much the others want.
-            first = next((one for one in self._wanted if _when(one) <= now), None)
+            first = next((one for one in self._wanted if self._when(one) <= now), None)
             if first is None:
-                with anyio.move_on_after(min(map(_when, self._wanted)) - now):
+                with anyio.move_on_after(min(map(self._when, self._wanted)) - now):
                     await self._more.wait()
                 continue
             self._wanted.remove(first)
@@ -86,15 +89,21 @@ class Fetcher:
         if wanted.gone:
             return []
         view = wanted.view
+        if wanted.at:
+            self._retry_at = anyio.current_time() + RETRIES_APART_SECONDS
         try:
-            return await view.log.fetch(view.fetch_after, view.block_bytes)
+            entries = await view.log.fetch(view.fetch_after, view.block_bytes)
         except StoreError as error:
             if wanted.delay == RETRY_FIRST_SECONDS:
                 log.warning("history_unavailable", error=str(error))
+        else:
+            self._retry_at = 0.0  # it is there: whose time has come need not wait
+            return entries
         wanted.at = anyio.current_time() + wanted.delay
         wanted.delay = min(2 * wanted.delay, RETRY_MOST_SECONDS)
         return None
 
-
-def _when(wanted: _Wanted) -> float:
-    return 0.0 if wanted.gone else wanted.at
+    def _when(self, wanted: _Wanted) -> float:
+        if wanted.gone or not wanted.at:
+            return 0.0
+        return max(wanted.at, self._retry_at)

@@ -215,15 +215,15 @@ def _convert(name: str, found: _Found) -> Any:
 
 def _beginning(value: object) -> str:
     """Returns how a value is told: without what tables hold, which may be secret."""
+    told = repr(value)
     if isinstance(value, dict):
         return "a table"
     if isinstance(value, list):
         elements = cast("list[object]", value)
         if any(isinstance(each, dict | list) for each in elements):
             return "a list of tables or lists"
-    elif isinstance(value, str):
+    if isinstance(value, str):
         return repr(value if len(value) <= _SHOWN else f"{value[:_SHOWN]}…")
-    told = repr(value)
     return told if len(told) <= _SHOWN else f"{told[:_SHOWN]}…"
 
 

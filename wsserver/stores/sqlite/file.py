@@ -7,7 +7,6 @@ import errno
 import fcntl
 import os
 import sqlite3
-from contextlib import suppress
 from pathlib import Path
 
 from wsserver.log.store import StoreError
@@ -94,8 +93,11 @@ class SqliteFile:
         try:
             self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._lock = self._take_lock()
-            with suppress(FileExistsError):
-                os.close(os.open(self.path, os.O_CREAT | os.O_EXCL, 0o600))
+            try:
+                self._make()
+            except OSError:
+                self.release()
+                raise
             self._keeps_space = keeps_space(self._lock) and self._is_kept()
         except OSError as error:
             if error.errno in (errno.ENOSPC, errno.EDQUOT):
@@ -104,6 +106,11 @@ class SqliteFile:
                 f"{self.path}: {error.strerror}. Name a file that can be made and "
                 "locked, with `--store sqlite:PATH`"
             ) from error
+
+    def _make(self) -> None:
+        """Makes the file where there is none, or what a link leads to."""
+        if not self.path.exists():
+            os.close(os.open(self.path, os.O_WRONLY | os.O_CREAT, 0o600))
 
     def _is_kept(self) -> bool:
         """Returns whether the file, which may be a link to elsewhere, keeps its space.
