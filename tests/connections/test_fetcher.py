@@ -156,3 +156,19 @@ async def test_no_more_is_asked_for_than_may_be_sent(
         await settle()
         assert text(d.got()) == "x" * 1_000
     assert disk.sizes[0] == asked
+
+
+async def test_an_outage_is_told_of_once_however_many_wait() -> None:
+    disk = Asked()
+    journals = [
+        await (await Journal(disk, name).told("a")).forgotten() for name in "defg"
+    ]
+    disk.faults = 9
+    with capture_logs() as lines:
+        async with desk() as d:
+            for journal in journals:
+                d.view(journal)
+            with anyio.fail_after(100):
+                while disk.faults:
+                    await anyio.sleep(0.1)
+    assert [line["event"] for line in lines] == ["history_unavailable"]

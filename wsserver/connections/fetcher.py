@@ -55,6 +55,7 @@ class Fetcher:
         self._more = Wakeup()
         self._busy = False
         self._retry_at = 0.0  # the next one not before this
+        self._failing = False  # whether the last read failed
 
     def fetch(self, view: View) -> None:
         """Fetches what comes after the view's cursor, then calls `fetched`."""
@@ -94,9 +95,11 @@ class Fetcher:
         try:
             entries = await view.log.fetch(view.fetch_after, view.block_bytes)
         except StoreError as error:
-            if wanted.delay == RETRY_FIRST_SECONDS:
+            if wanted.delay == RETRY_FIRST_SECONDS and not self._failing:
                 log.warning("history_unavailable", error=str(error))
+            self._failing = True
         else:
+            self._failing = False
             self._retry_at = 0.0  # it is there: whose time has come need not wait
             return entries
         wanted.at = anyio.current_time() + wanted.delay

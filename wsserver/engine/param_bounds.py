@@ -4,7 +4,7 @@ A bound is told to a client when it sets a member, and is in force again in each
 call: settings may be older than the bound, and another model may answer.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from copy import deepcopy
 from functools import reduce
 from operator import getitem
@@ -158,14 +158,29 @@ class ParamBounds(Struct, frozen=True, kw_only=True):
             members = deepcopy(members)
         for (*holders, name), most in reversed(beyond):  # the inner ones first
             reduce(getitem, holders, cast("Any", members))[name] = most
+        theirs, ours, both = (self._spelt(each) for each in (params, own, members))
         for bound, most in self.most.items():
-            said = _said(params, bound) or _said(own, bound)
-            for name in _spelt(members, bound):
+            said = _said(params, theirs[bound]) or _said(own, ours[bound])
+            for name in both[bound]:
                 del members[name]
             if said or bound in ANSWER_TOKENS:
                 fitting = [value if _fits(value, most) else most for value in said]
                 members[bound] = min(fitting, default=most)
         return members
+
+    def _spelt(self, params: Mapping[str, Any]) -> dict[str, list[str]]:
+        """Returns by bound the members that it is of, however they are spelt."""
+        found: dict[str, list[str]] = {bound: [] for bound in self.most}
+        bounds = {
+            folded: bound
+            for bound in self.most
+            for folded in (_ANSWER if bound in ANSWER_TOKENS else (_folded(bound),))
+        }
+        for name in params:
+            bound = bounds.get(_folded(name))
+            if bound is not None:
+                found[bound].append(name)
+        return found
 
     def _limits(self) -> dict[str, Number]:
         """Returns how large members may be, by their names as `_folded` has them."""
@@ -208,13 +223,6 @@ def _folded(name: str) -> str:
 _ANSWER: Final = {_folded(name): name for name in ANSWER_TOKENS}
 
 
-def _spelt(params: Mapping[str, Any], bound: str) -> list[str]:
-    """Returns the members that a bound is of, however they are spelt."""
-    folded = _folded(bound)
-    same = _ANSWER if folded in _ANSWER else (folded,)
-    return [name for name in params if _folded(name) in same]
-
-
 def _bounded(
     value: object, limits: Mapping[str, Number], steps: Steps = ()
 ) -> Iterator[tuple[Steps, object, Number]]:
@@ -235,8 +243,8 @@ def _bounded(
             yield from _bounded(each, limits, (*steps, place))
 
 
-def _said(params: Mapping[str, Any], bound: str) -> list[Any]:
-    values = [params[name] for name in _spelt(params, bound)]
+def _said(params: Mapping[str, Any], names: Iterable[str]) -> list[Any]:
+    values = [params[name] for name in names]
     return [value for value in values if value is not None]
 
 
