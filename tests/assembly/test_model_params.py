@@ -139,6 +139,19 @@ async def test_what_a_model_does_not_say_the_server_says(table: Any) -> None:
                 " without dots; write max_tokens$"
             ),
         ),
+        (
+            {"params_allowed": ("n", "*", "reasoning.max_tokens")},
+            {},
+            (
+                r"^params_allowed\.reasoning\.max_tokens: a member is allowed with all that"
+                " it holds, by a name without dots; write reasoning$"
+            ),
+        ),
+        (
+            {},
+            {"params_allowed": ("a.b",)},
+            r"^models\.a\.params_allowed\.a\.b: a member is .*; write a$",
+        ),
         *(
             (
                 {"params_max": {name: value}},

@@ -35,6 +35,8 @@ def bounds(*allowed: str, **most: Number) -> ParamBounds:
         # A schema names members too, and bounds none of them.
         (bounds(max_tokens=10), {"x": {"properties": {"max_tokens": {"maximum": 99}}}}),
         (bounds(n=1), {"x": {"n": [5, None]}, "y": [[{"n": None}]]}),
+        # Text that an upstream keeps for the client, and reads no number from.
+        (bounds(n=1, max_tokens=9), {"metadata": {"n": "x", "max_tokens": "99"}}),
     ],
 )
 def test_what_is_within_the_bounds_is_taken(
@@ -106,6 +108,10 @@ def test_what_is_within_the_bounds_is_taken(
         (bounds(max_tokens=10), {"thinking_budget": 11}, "thinking_budget", "0 to 10"),
         (bounds(max_tokens=10), {"x": {"max_tokens": "11"}}, "x.max_tokens", "0 to 10"),
         (bounds(n=1), {"extra_body": [1, {"N": 2}]}, "extra_body.1.N", "0 to 1"),
+        (bounds(n=1), {"metadata": {"n": 2}}, "metadata.n", "0 to 1"),
+        (bounds(n=1), {"metadata": {"x": {"n": "2"}}}, "metadata.x.n", "0 to 1"),
+        (bounds(n=1), {"x": {"metadata": {"n": "2"}}}, "x.metadata.n", "0 to 1"),
+        (bounds(metadata=1), {"metadata": "2"}, "metadata", "0 to 1"),
         (bounds(n=1), {"x" * 160: {"n": 2}}, None, r"^`…x{158}\.n` may be"),
         # Underscores do not count, so a bounded name may be as long as a frame.
         (bounds(n=1), {"_" * 999 + "N": 2}, None, "^`…_{159}N` may be a number"),
@@ -140,6 +146,11 @@ def test_what_is_beyond_is_refused(
 def test_what_bounds_nothing_is_no_bound(most: Any) -> None:
     with pytest.raises(ValueError, match=rf"^{list(most)[-1]}: "):
         ParamBounds(most=most)
+
+
+def test_a_path_allows_nothing() -> None:
+    with pytest.raises(ValueError, match=r"^a\.b: .*; write a$"):
+        ParamBounds(allowed=frozenset({"a.b", "c"}))
 
 
 @pytest.mark.parametrize(
@@ -204,6 +215,12 @@ def test_what_bounds_nothing_is_no_bound(most: Any) -> None:
             {},
             {"extra_body": {"n": 5, "m": {"n": [7]}}},
             {"extra_body": {"n": 4, "m": {"n": [7]}}},
+        ),
+        (
+            bounds(n=4),
+            {},
+            {"metadata": {"n": "x", "N": 5}},
+            {"metadata": {"n": "x", "N": 4}},
         ),
         # Some upstreams do not mind the case of a name.
         (bounds(n=4), {}, {"N": 9}, {"n": 4}),

@@ -109,17 +109,25 @@ def _bounds(
 ) -> ParamBounds:
     _check_names(f"{where}params_allowed", allowed)
     _check_names(f"{where}params_max", most)
-    some = None if ANY_MEMBER in allowed else frozenset(allowed)
-    try:
-        bounds = ParamBounds(allowed=some, most=most)
-    except ValueError as error:
-        raise SettingsError(f"{where}params_max.{error}") from None
+    named = _made(f"{where}params_allowed", allowed=frozenset(allowed))
+    bounds = _made(f"{where}params_max", most=most)
     whole = {
         name: _whole(f"{where}params_max.{name}", most[name])
         for name in ANSWER_TOKENS
         if name in most
     }
-    return structs.replace(bounds, most={**most, **whole})
+    return structs.replace(
+        bounds,
+        allowed=None if ANY_MEMBER in allowed else named.allowed,
+        most={**most, **whole},
+    )
+
+
+def _made(where: str, **members: Any) -> ParamBounds:
+    try:
+        return ParamBounds(**members)
+    except ValueError as error:
+        raise SettingsError(f"{where}.{error}") from None
 
 
 def _whole(where: str, most: Number) -> int:

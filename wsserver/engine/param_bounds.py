@@ -45,6 +45,9 @@ _LONGEST_NAME = 64
 _LONGEST_PATH = 160
 """Of where it stands the end is told, where it is longer."""
 
+_OF_THE_CLIENT: Final = ("metadata",)
+"""Where the API has text by names that the client makes up."""
+
 _MOST_NAMES = 12
 """So many members are named to whoever sets one that is not allowed."""
 
@@ -74,15 +77,21 @@ class ParamBounds(Struct, frozen=True, kw_only=True):
             of `ANSWER_TOKENS`.
 
     Raises:
-        ValueError: A bound is none, or two are of one thing, or it is of a path; begins
-            with its name.
+        ValueError: A bound is none, or two are of one thing, or a name is a path;
+            begins with the name.
     """
 
     allowed: frozenset[str] | None = None
     most: Mapping[str, Number] = {}
 
     def __post_init__(self) -> None:
-        """Checks the bounds."""
+        """Checks the names and the bounds."""
+        for name in self.allowed or ():
+            if "." in name:
+                raise ValueError(
+                    f"{name}: a member is allowed with all that it holds, by a name"
+                    f" without dots; write {name.partition('.')[0]}"
+                )
         names: dict[str, str] = {}
         for name, most in self.most.items():
             if not _fits(most, MOST):
@@ -228,13 +237,16 @@ def _bounded(
 ) -> Iterator[tuple[Steps, object, Number]]:
     """Yields bounded members at any depth: where, what, and the bound.
 
-    Further in, what holds others is none, but may be a schema that describes it.
+    Further in, what holds others is none, but may be a schema that describes it; nor is
+    text of the client's own, which upstreams keep for it.
     """
     if isinstance(value, dict):
+        own_text = str if steps == _OF_THE_CLIENT else ()
         for name, each in cast("dict[str, object]", value).items():
             inner, most = (*steps, name), limits.get(_folded(name))
             holds_others = isinstance(each, dict | list)
-            if most is not None and not (steps and holds_others):
+            free = (steps and holds_others) or isinstance(each, own_text)
+            if most is not None and not free:
                 yield inner, each, most
             if holds_others:
                 yield from _bounded(cast("object", each), limits, inner)
