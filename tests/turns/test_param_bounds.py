@@ -9,6 +9,7 @@ from tests.fakes.rig import ALICE
 from tests.fakes.scripted import ScriptedProvider, says
 from tests.turns.talk import Talk, talking
 from wsserver.engine.param_bounds import UNBOUNDED, ParamBounds
+from wsserver.turns.admission import MAX_PARTS
 from wsserver.turns.errors import CommandError
 from wsserver.turns.services import Target
 
@@ -110,6 +111,24 @@ async def test_what_goes_beyond_is_refused_and_changes_nothing(
         assert caught.value.body == body
         assert directory.loaded("alice/new") is None
         assert await talk.rig.store.meta("alice/new") is None
+
+
+async def test_lists_and_objects_in_them_are_counted() -> None:
+    async with talking() as talk:
+        # With the params themselves and the list in them.
+        params = {"x": [{"y": {}}, *([[]] * (MAX_PARTS - 4)), *range(9)]}
+        talk.configure(params=params)
+        params["x"].append({})
+        with pytest.raises(CommandError) as caught:
+            talk.configure(params=params)
+        body = caught.value.body
+        assert (body.code, body.param) == ("bad_frame", "$.config.params")
+        assert body.message == (
+            "There are more than 5000 lists and objects in `params`; send fewer."
+        )
+        with pytest.raises(CommandError) as caught:
+            await talk.rig.directory.create("alice/new", Config(params=params), ALICE)
+        assert caught.value.body == body
 
 
 async def test_another_model_brings_its_own_bounds() -> None:

@@ -1,4 +1,7 @@
-"""What JSON can hold and many libraries for it can't: long integers, deep nesting. Pure."""
+"""What JSON can hold and many libraries for it can't: long integers, deep nesting. Pure.
+
+And how much of it there is.
+"""
 
 from collections.abc import Iterator
 from typing import Any, Final, cast
@@ -44,6 +47,20 @@ def misfit(value: object, path: str = "", depth: int = MAX_DEPTH) -> Misfit | No
     members = _members(cast("Any", value))
     found = (misfit(each, path + step, depth - 1) for step, each in members)
     return next(filter(None, found), None)
+
+
+def parts(value: object, enough: int) -> int:
+    """Counts the lists and objects of a value, itself too; up to `enough`, no further."""
+    count, waiting = 0, [value]
+    while waiting and count < enough:
+        each = waiting.pop()
+        if isinstance(each, dict):
+            each = list(cast("dict[str, object]", each).values())
+        if isinstance(each, list):
+            count += 1
+            within = cast("list[object]", each)
+            waiting += [one for one in within if isinstance(one, dict | list)]
+    return count
 
 
 def _members(value: Any) -> Iterator[tuple[str, object]]:

@@ -5,9 +5,6 @@ call: settings may be older than the bound, and another model may answer.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from copy import deepcopy
-from functools import reduce
-from operator import getitem
 from typing import Any, Final, cast
 
 from msgspec import Struct
@@ -45,8 +42,8 @@ _LONGEST_NAME = 64
 _LONGEST_PATH = 160
 """Of where it stands the end is told, where it is longer."""
 
-_OF_THE_CLIENT: Final = ("metadata",)
-"""Where the API has text by names that the client makes up."""
+_OF_THE_CLIENT: Final = "metadata"
+"""The member that holds text by names that the client makes up, which upstreams keep."""
 
 _MOST_NAMES = 12
 """So many members are named to whoever sets one that is not allowed."""
@@ -54,6 +51,9 @@ _MOST_NAMES = 12
 
 Steps = tuple[str | int, ...]
 """Where a member stands: names of members, and places in lists."""
+
+
+_Kinds = tuple[type, ...]
 
 
 class BeyondBoundsError(Exception):
@@ -138,9 +138,7 @@ class ParamBounds(Struct, frozen=True, kw_only=True):
     def beyond(self, params: Mapping[str, Any]) -> Iterator[tuple[Steps, Number]]:
         """Yields the members that are beyond a bound, at any depth, and the bound."""
         if self.most:
-            for steps, value, most in _bounded(params, self._limits()):
-                if value is not None and not _fits(value, most):
-                    yield steps, most
+            yield from _beyond(params, self._limits())
 
     def members(
         self, own: Mapping[str, Any], params: Mapping[str, Any]
@@ -162,11 +160,8 @@ class ParamBounds(Struct, frozen=True, kw_only=True):
         members = {**own, **params}
         if not self.most:
             return members
-        beyond = list(self.beyond(members))
-        if beyond:
-            members = deepcopy(members)
-        for (*holders, name), most in reversed(beyond):  # the inner ones first
-            reduce(getitem, holders, cast("Any", members))[name] = most
+        if any(True for _ in self.beyond(members)):
+            members = _lowered(members, self._limits())
         theirs, ours, both = (self._spelt(each) for each in (params, own, members))
         for bound, most in self.most.items():
             said = _said(params, theirs[bound]) or _said(own, ours[bound])
@@ -232,27 +227,64 @@ def _folded(name: str) -> str:
 _ANSWER: Final = {_folded(name): name for name in ANSWER_TOKENS}
 
 
-def _bounded(
-    value: object, limits: Mapping[str, Number], steps: Steps = ()
-) -> Iterator[tuple[Steps, object, Number]]:
-    """Yields bounded members at any depth: where, what, and the bound.
+def _beyond(
+    value: object, limits: Mapping[str, Number], free: _Kinds = ()
+) -> Iterator[tuple[Steps, Number]]:
+    """Yields the members that are beyond a bound, at any depth: where, and the bound."""
+    for step, each in _parts(value):
+        most = _passed(step, each, limits, free)
+        if most is not None:
+            yield (step,), most
+        if isinstance(each, dict | list):
+            within = cast("object", each)
+            for steps, bound in _beyond(within, limits, _free_within(step, free)):
+                yield (step, *steps), bound
 
-    Further in, what holds others is none, but may be a schema that describes it; nor is
-    text of the client's own, which upstreams keep for it.
-    """
+
+def _lowered(value: Any, limits: Mapping[str, Number], free: _Kinds = ()) -> Any:
+    """Returns a value with the bound in place of each member that is beyond it."""
+    if not isinstance(value, dict | list):
+        return value
+    parts: list[tuple[str | int, Any]] = []
+    for step, each in _parts(cast("object", value)):
+        most = _passed(step, each, limits, free)
+        if most is None:
+            most = _lowered(each, limits, _free_within(step, free))
+        parts.append((step, most))
+    return dict(parts) if isinstance(value, dict) else [each for _, each in parts]
+
+
+def _parts(value: object) -> Iterable[tuple[str | int, object]]:
     if isinstance(value, dict):
-        own_text = str if steps == _OF_THE_CLIENT else ()
-        for name, each in cast("dict[str, object]", value).items():
-            inner, most = (*steps, name), limits.get(_folded(name))
-            holds_others = isinstance(each, dict | list)
-            free = (steps and holds_others) or isinstance(each, own_text)
-            if most is not None and not free:
-                yield inner, each, most
-            if holds_others:
-                yield from _bounded(cast("object", each), limits, inner)
-    elif isinstance(value, list):
-        for place, each in enumerate(cast("list[object]", value)):
-            yield from _bounded(each, limits, (*steps, place))
+        return cast("dict[str | int, object]", value).items()
+    return enumerate(cast("list[object]", value))
+
+
+def _passed(
+    step: str | int, value: object, limits: Mapping[str, Number], free: _Kinds
+) -> Number | None:
+    """Returns the bound that a member is beyond; None for one that is not.
+
+    Args:
+        step: Its name, or its place in a list.
+        value: What it is.
+        limits: By names as `_folded` has them.
+        free: What is not bounded where it stands.
+    """
+    most = limits.get(_folded(step)) if isinstance(step, str) else None
+    if most is None or value is None or isinstance(value, free) or _fits(value, most):
+        return None
+    return most
+
+
+def _free_within(step: str | int, free: _Kinds) -> _Kinds:
+    """Returns what is not bounded inside of a member.
+
+    What holds others is no number there, but may be a schema that describes it. Nor is
+    text of the client's own.
+    """
+    own_text = not free and step == _OF_THE_CLIENT
+    return (dict, list, str) if own_text else (dict, list)
 
 
 def _said(params: Mapping[str, Any], names: Iterable[str]) -> list[Any]:

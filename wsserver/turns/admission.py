@@ -8,6 +8,7 @@ from protocol.commands import Policy, Send, ToolResult
 from protocol.content import Config
 from protocol.rules import member_step
 from wsserver.engine.conversation import ConversationState
+from wsserver.engine.json_values import parts
 from wsserver.engine.param_bounds import BeyondBoundsError
 from wsserver.engine.schema_cost import Allowance
 from wsserver.engine.schemas import schema_fault
@@ -21,6 +22,9 @@ _MOST_NAMES = 12
 MOST_WITHDRAWN = 256
 """Messages that were taken back have no place in the queue, but are in it: each commit
 writes them until their turns have come."""
+
+MAX_PARTS = 5_000
+"""Lists and objects in `params`: each model call may look at all of them."""
 
 _encode = msgspec.json.Encoder().encode
 
@@ -113,6 +117,12 @@ def check_change(config: Config, services: Services) -> None:
             "too_large",
             f"The settings take {size} bytes; {limit} are allowed.",
             param="$.config",
+        )
+    if parts(config.params, MAX_PARTS + 1) > MAX_PARTS:
+        raise refusal(
+            "bad_frame",
+            f"There are more than {MAX_PARTS} lists and objects in `params`; send fewer.",
+            param="$.config.params",
         )
     allowance = Allowance()
     for index, tool in enumerate(config.tools or ()):
