@@ -1,6 +1,7 @@
 """What becomes of the output of a tool that the server runs."""
 
 from datetime import datetime, tzinfo
+from math import inf, nan
 from typing import Any, NoReturn
 
 import msgspec
@@ -99,6 +100,7 @@ async def test_t09_an_error_has_its_call_and_a_text(
         ([1, "a"], '[1,"a"]'),
         ({"a": True}, '{"a":true}'),
         (2**70, str(2**70)),
+        ({"a": [None, "null"]}, '{"a":[null,"null"]}'),
         ("", "(no output)"),
     ],
     ids=repr,
@@ -115,7 +117,16 @@ async def test_t12_any_json_reaches_the_model_as_text(output: Any, told: str) ->
 
 
 @pytest.mark.parametrize(
-    "output", [object(), {"a": {None: 1}}, {"a": "\ud800"}], ids=["o", "key", "half"]
+    "output",
+    [
+        object(),
+        {"a": {None: 1}},
+        {"a": "\ud800"},
+        nan,
+        {"a": [None, (1.5, -inf)]},
+        [inf] * 100_000,
+    ],
+    ids=["o", "key", "half", "nan", "inf", "long"],
 )
 async def test_t10_what_is_no_json_becomes_an_error(output: Any) -> None:
     provider = ScriptedProvider(calling("tool"), says("ok"))

@@ -6,6 +6,7 @@ settled by anything else: an interrupt, its deadline, the end of the turn. It ne
 runs again: after a restart its call settles as `cancelled`.
 """
 
+import json  # noqa: TID251 - tells NaN from null
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, Literal
 
@@ -149,6 +150,8 @@ def fitted(output: Any, max_bytes: int) -> tuple[Status, Any]:
         return "ok", head
     try:
         encoded = _encode(output)
+        if b"null" in encoded:
+            _refuse_no_number(output)
     except (TypeError, ValueError, OverflowError, RecursionError) as error:
         return "error", f"The tool's output can't be written as JSON: {error}"
     if len(encoded) > max_bytes:
@@ -158,6 +161,14 @@ def fitted(output: Any, max_bytes: int) -> tuple[Status, Any]:
     if deeper_than(plain, MOST_DEPTH):
         return "error", f"The tool's output is nested more than {MOST_DEPTH} deep."
     return "ok", plain
+
+
+def _refuse_no_number(output: Any) -> None:
+    """Raises `ValueError` where NaN or an infinity was written as null."""
+    try:
+        json.dumps(msgspec.to_builtins(output, str_keys=True), allow_nan=False)
+    except ValueError:
+        raise ValueError("there is a NaN or an infinity in it") from None
 
 
 def _cut(text: str, characters: int, max_bytes: int) -> str:
