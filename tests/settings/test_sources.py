@@ -217,6 +217,39 @@ def test_a_bad_value_is_blamed_on_its_source(
             "models.a.context_tokens: Expected `int` >= 1 in {file}; write a whole number from 1\n",
         ),
         (
+            "[models.a]\nbase_url = 'b'\nparams_max = {max_tokens = '5'}",
+            (
+                "models.a.params_max.max_tokens: Expected `int | float`, got `str` in"
+                " {file}; write a number from 0\n"
+            ),
+        ),
+        ("[params_max]\nn = '5'", "params_max.n: Expected `int | float`, got `str` in"),
+        (
+            "[tools.a]\ncall = 'b'\ntimeout_seconds = '5'",
+            "tools.a.timeout_seconds: Expected `float | null`, got `str` in {file}; write a",
+        ),
+        *(
+            (
+                f"[{table}]\n{misspelt} = 1",
+                f"contains unknown field `{misspelt}` in {{file}}; did you mean {meant}?\n",
+            )
+            for table, misspelt, meant in (
+                ("models.a", "base_ulr", "base_url"),
+                ("models.a", "fallbak", "fallback"),
+                ("models.a", "max_tokns", "params.max_tokens"),
+                ("models.a", "max_tokens", "params.max_tokens"),
+                ("tools.a", "timeout_second", "timeout_seconds"),
+                ("mcp.a", "comand", "command"),
+            )
+        ),
+        (
+            "[tools.a]\nzzzz = 1",
+            (
+                "tools.a: contains unknown field `zzzz` in {file}; [tools.NAME] may have"
+                " call, description, timeout_seconds\n"
+            ),
+        ),
+        (
             "[mcp.a]\nurl = 'ftp://b'",
             "'^https?://' in {file}; write text that fits ^https?://\n",
         ),

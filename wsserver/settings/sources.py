@@ -20,6 +20,7 @@ import msgspec
 from msgspec import Struct, inspect
 
 from wsserver.engine.json_values import misfit
+from wsserver.engine.param_bounds import ANSWER_TOKENS
 from wsserver.engine.secrets import HIDDEN, without_userinfo
 from wsserver.settings.checks import check_together, warnings_together
 from wsserver.settings.error import SettingsError
@@ -184,9 +185,11 @@ def _unknown_variables(environ: Mapping[str, str]) -> Iterable[str]:
             yield f"{variable}: no such setting; {_suggestion(variable, near)}"
 
 
-def _suggestion(name: str, known: Iterable[str]) -> str:
+def _suggestion(
+    name: str, known: Iterable[str], otherwise: str = "`wsserver config show` lists all"
+) -> str:
     near = difflib.get_close_matches(name, list(known), n=1)
-    return f"did you mean {near[0]}?" if near else "`wsserver config show` lists all"
+    return f"did you mean {near[0]}?" if near else otherwise
 
 
 def _convert(name: str, found: _Found) -> Any:
@@ -198,10 +201,12 @@ def _convert(name: str, found: _Found) -> Any:
         value = None
     elif isinstance(FIELDS[name].default, tuple) and isinstance(value, str):
         value = [part.strip() for part in value.split(",") if part.strip()]
+    in_tables = name in TABLES and isinstance(value, dict)
     try:
-        return msgspec.convert(value, kind, strict=False)
+        # Only what comes from a file has numbers beside text.
+        return msgspec.convert(value, kind, strict=in_tables)
     except msgspec.ValidationError:
-        if name in TABLES and isinstance(value, dict):
+        if in_tables:
             tables = cast("dict[str, object]", value)
             raise SettingsError(_table_fault(name, tables, found.origin)) from None
         expected = _expectation(inspect.type_info(kind))
@@ -232,7 +237,7 @@ def _table_fault(name: str, tables: Mapping[str, object], origin: str) -> str:
     kind = FIELDS[name].type
     for key, entry in tables.items():
         try:
-            msgspec.convert({key: entry}, kind, strict=False)
+            msgspec.convert({key: entry}, kind)
         except msgspec.ValidationError as error:
             what, _, where = str(error).partition(" - at `$[...]")
             what = what.removeprefix("Object ")
@@ -243,15 +248,25 @@ def _table_fault(name: str, tables: Mapping[str, object], origin: str) -> str:
             if wanted is not None:
                 remedy = f"write {_expectation(wanted).removesuffix(' or none')}"
             elif members:
-                remedy = f"[{name}.NAME] may have {', '.join(members)}"
+                remedy = _unknown_member(name, what, members)
             else:
                 remedy = _EACH_NUMBER
             if unnamed:
                 table = cast("dict[str, dict[str, object]]", entry)[where[1:]]
                 where += f".{_first_wrong(where[1:], table, entry, kind)}"
-                remedy = "write text" if "`str`" in what else _EACH_NUMBER
+                remedy = "write text" if "Expected `str`" in what else _EACH_NUMBER
             return f"{name}.{key}{where}: {what} in {path}; {remedy}"
     raise AssertionError("an entry is wrong where the table is")
+
+
+def _unknown_member(name: str, what: str, members: Iterable[str]) -> str:
+    """Says what an entry may have, or which of that was meant by what it has."""
+    known = list(members)
+    remedy = f"[{name}.NAME] may have {', '.join(known)}"
+    if "params" in known:
+        known += [f"params.{each}" for each in ANSWER_TOKENS]
+    _, _, misspelt = what.partition("unknown field `")
+    return _suggestion(misspelt.rstrip("`"), known, remedy)
 
 
 def _first_wrong(
@@ -261,9 +276,7 @@ def _first_wrong(
     others = cast("dict[str, object]", entry)
     for name, value in table.items():
         try:
-            msgspec.convert(
-                {"a": {**others, member: {name: value}}}, kind, strict=False
-            )
+            msgspec.convert({"a": {**others, member: {name: value}}}, kind)
         except msgspec.ValidationError:
             return name
     raise AssertionError("one of them is wrong where the table is")
