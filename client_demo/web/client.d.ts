@@ -148,7 +148,7 @@ export interface Conversation {
   /** Everything that was there when it was opened has arrived. */
   readonly caughtUp: boolean;
   readonly waiting: Waiting | null;
-  /** Why it can't be opened, or null. */
+  /** Why it can't be opened, or null. Unless it is `retryable`, only `open` or a `send` asks again. */
   readonly error: ErrorBody | null;
   /** Names of the tools that the server runs itself, as it said at the opening. */
   readonly serverTools: string[];

@@ -267,6 +267,7 @@ export class ChatClient {
   #send(members) {
     const { conversation } = members;
     if (!this.conversations.has(conversation)) this.open(conversation);
+    else if (this.cursor(conversation)?.refused) this.#engine.open(conversation);
     const id = members.id ?? this.#newId();
     const frame = { ...members, id };
     const answer = new Answer(this.conversations.get(conversation), id, (options) => this.interrupt(conversation, options));

@@ -12,6 +12,8 @@ export class Subscription {
     /** The open whose verdict counts; events are void until it came. */
     this.wireId = null;
     this.attached = false;
+    /** The server did not open it, and will not: only the application asks again. */
+    this.refused = false;
     this.misses = 0;
     this.stuckAt = null;
     this.unackedBytes = 0;

@@ -50,6 +50,7 @@ export class Subscriptions {
       this.#byConversation.set(conversation, subscription);
     }
     subscription.wanted = wanted ?? subscription.wanted;
+    subscription.refused = false;
     this.#attach(subscription);
   }
 
@@ -133,10 +134,10 @@ export class Subscriptions {
   /** Opens a conversation; behind a `delete` of it only when that was replied to. */
   #attach(subscription) {
     const { conversation } = subscription;
-    if (!this.#isOnline || this.#isDeleting(conversation)) return;
+    if (subscription.refused || !this.#isOnline || this.#isDeleting(conversation)) return;
     const frame = subscription.openFrame(this.#newId());
     const error = this.#output.tooLarge(frame);
-    if (error) this.#lost(conversation, error);
+    if (error) this.#lost(subscription, error);
     else this.#output.write(frame);
   }
 
@@ -158,11 +159,13 @@ export class Subscriptions {
     const { conversation } = subscription;
     if (error.code === "draining") return; // the next connection opens it
     if (error.code === "conversation_not_found" && subscription.resumes) this.#over(conversation, { ...error, message: DELETED });
-    else this.#lost(conversation, error);
+    else this.#lost(subscription, error);
   }
 
-  #lost(conversation, error) {
-    if (!error.retryable) this.#leave(conversation);
+  #lost(subscription, error) {
+    const { conversation } = subscription;
+    subscription.refused = !error.retryable;
+    if (subscription.refused) this.#leave(conversation);
     this.#output.notice("lost", { conversation, error });
   }
 

@@ -174,6 +174,18 @@ JAVASCRIPT: dict[str, tuple[str, str, str, str]] = {
         'frame.type === "close" && this.#subscriptions',
         "false && this.#subscriptions",
     ),
+    "asks again for what was refused": (
+        "commands",
+        "subscriptions.js",
+        "subscription.refused || ",
+        "",
+    ),
+    "leaves open what was refused": (
+        "commands",
+        "subscriptions.js",
+        "if (!this.#heldByServer.delete(conversation)) return;",
+        "return;",
+    ),
     "opens what is to be deleted": (
         "commands",
         "subscriptions.js",

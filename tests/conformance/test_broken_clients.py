@@ -95,6 +95,12 @@ PYTHON: dict[str, tuple[str, type, str, Any]] = {
         lambda *_: None,
     ),
     "goes faster than was announced": ("commands", Pace, "has_room", lambda _: True),
+    "leaves open what was refused": (
+        "commands",
+        Subscriptions,
+        "_leave",
+        lambda *_: None,
+    ),
     "opens what is to be deleted": ("commands", Outbox, "deletes", lambda *_: False),
     "opens again what somebody deleted": (
         "deleted",

@@ -100,6 +100,27 @@ test("what is not opened anew is closed, and the server asks others to run its c
   assert.equal(socket.last("close").id, id, "once");
 });
 
+test("what is not opened anew is asked for again by a send, from where it was", async () => {
+  const { client, socket, clock, network } = opened();
+  const first = client.ask("c", "hi");
+  client.open("c", { config: { params: 5 } });
+  socket.deliver(refused(socket.last("open").id, "bad_frame"));
+  await assert.rejects(first, { code: "bad_frame" });
+  socket.cut();
+  clock.pass(1_000);
+  const second = greet(network);
+  assert.equal(second.last("open"), undefined);
+  const { last, epoch } = client.cursor("c");
+  const answer = client.ask("c", "again");
+  const open = second.last("open");
+  assert.deepEqual([open.after, open.epoch, open.config], [last, epoch, { params: 5 }]);
+  second.deliver(refused(open.id, "bad_frame"));
+  await assert.rejects(answer, { code: "bad_frame" });
+  client.open("c");
+  attach(second);
+  assert.equal(client.conversations.get("c").error, null);
+});
+
 test("what this connection never opened is not closed", () => {
   const { client, socket } = online();
   client.open("c");

@@ -84,7 +84,8 @@ export class Library {
     const { model } = store.look();
     const { there } = store.listed().find((entry) => entry.id === id) ?? {};
     const options = { config: model ? { model } : undefined, create: !there, reconfigure: false };
-    if (!this.#client.conversations.has(id)) this.#client.open(id, options);
+    // One that could not be opened is asked for again.
+    if (this.#client.conversations.get(id)?.error !== null) this.#client.open(id, options);
     this.#onShow();
   }
 
