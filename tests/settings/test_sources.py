@@ -239,7 +239,7 @@ def test_a_bad_value_is_blamed_on_its_source(
                 ("models.a", "max_tokns", "params.max_tokens"),
                 ("models.a", "max_tokens", "params.max_tokens"),
                 ("tools.a", "timeout_second", "timeout_seconds"),
-                ("mcp.a", "comand", "command"),
+                ("mcp.a", "commandd", "command"),
             )
         ),
         (
