@@ -6,17 +6,13 @@ from typing import Any
 
 import pytest
 
-from protocol.content import Config
-from tests.fakes.replies import json_reply, streamed, text_events
+from tests.assembly.chain import asked_in_turn
 from tests.fakes.rig import NoMetrics
 from tests.fakes.scripted import ScriptedProvider, says
-from tests.fakes.upstream import FakeUpstream
 from wsserver.assembly.upstreams import Upstreams
 from wsserver.engine.param_bounds import UNBOUNDED, ParamBounds
-from wsserver.engine.prompt import PromptFold
 from wsserver.settings import Model, Settings, SettingsError
 from wsserver.turns.models import ModelTable
-from wsserver.turns.request import model_request
 from wsserver.turns.services import Target
 
 URL = "http://a.invalid/v1"
@@ -236,37 +232,15 @@ async def test_what_only_clients_may_not_set_the_operator_may(table: Any) -> Non
 
 
 async def test_each_model_of_a_chain_is_asked_within_its_own_bounds() -> None:
-    async with (
-        FakeUpstream() as first,
-        FakeUpstream() as second,
-        AsyncExitStack() as stack,
-    ):
-        models = {
-            "a": Model(
-                base_url=first.base_url,
-                params_max={"max_completion_tokens": 50},
-                fallback=("b",),
-            ),
-            "b": Model(
-                base_url=second.base_url,
-                params={"max_tokens": 7},
-                params_allowed=("n", "max_completion_tokens"),
-                params_max={"max_tokens": 20, "n": 1},
-            ),
-        }
-        upstreams = Upstreams(Settings(models=models), {}, stack)
-        table = upstreams.chained(
-            await upstreams.table(), metrics=NoMetrics(), jitter=lambda: 0.5
-        )
-        target = table.resolve("a")
-        assert target is not None
-        first.script(json_reply({"error": {"message": "no"}}, 400))
-        second.script(streamed(text_events("a")))
-        config = Config(params={"n": 2, "store": True})
-        request = model_request(config, target, PromptFold(), "r")
-        async with target.provider.stream(request) as stream:
-            await stream.pump(lambda _: None)
-        one, two = first.requests[0].json, second.requests[0].json
+    one, two = await asked_in_turn(
+        {"params_max": {"max_completion_tokens": 50}},
+        {
+            "params": {"max_tokens": 7},
+            "params_allowed": ("n", "max_completion_tokens"),
+            "params_max": {"max_tokens": 20, "n": 1},
+        },
+        params={"n": 2, "store": True},
+    )
     said = {"n": 2, "store": True, "max_completion_tokens": 50}
     assert said.items() <= one.items()
     assert {"n": 1, "max_tokens": 7}.items() <= two.items()

@@ -8,19 +8,15 @@ from typing import Any, Self
 
 import pytest
 
-from protocol.content import Config
-from tests.fakes.replies import json_reply, streamed, text_events
+from tests.assembly.chain import asked_in_turn
 from tests.fakes.rig import NoMetrics
-from tests.fakes.upstream import FakeUpstream
 from wsserver.assembly.upstreams import OPENAI_DEFAULT_MODEL, Upstreams, open_upstreams
 from wsserver.engine.limits import TurnLimits
-from wsserver.engine.prompt import PromptFold
 from wsserver.providers import local
 from wsserver.providers.demo import DEFAULT_MODEL, DemoProvider
 from wsserver.providers.fallback import Fallback
 from wsserver.settings import Model, Settings, SettingsError
 from wsserver.turns.models import ModelTable
-from wsserver.turns.request import model_request
 from wsserver.turns.services import Target
 
 
@@ -235,34 +231,12 @@ async def test_params_that_can_not_be_sent(
 
 
 async def test_each_model_of_a_chain_is_asked_with_its_own_params() -> None:
-    async with (
-        FakeUpstream() as first,
-        FakeUpstream() as second,
-        AsyncExitStack() as stack,
-    ):
-        models = {
-            "a": Model(
-                base_url=first.base_url,
-                params={"max_tokens": 5, "top_k": 1},
-                fallback=("b",),
-            ),
-            "b": Model(base_url=second.base_url, params={"max_tokens": 7}),
-        }
-        upstreams = Upstreams(Settings(models=models), {}, stack)
-        table = upstreams.chained(
-            await upstreams.table(), metrics=NoMetrics(), jitter=lambda: 0.5
-        )
-        target = table.resolve("a")
-        assert target is not None
-        first.script(json_reply({"error": {"message": "no"}}, 503))
-        second.script(streamed(text_events("a")))
-        fold = PromptFold()
-        config = Config(params={"temperature": 0.5})
-        request = model_request(config, target, fold, "r")
-        async with target.provider.stream(request) as stream:
-            await stream.pump(lambda _: None)
-        one, two = first.requests[0], second.requests[0]
-    assert one.json["max_tokens"] == 5
-    assert two.json["max_tokens"] == 7
-    assert (one.json["top_k"], two.json["temperature"]) == (1, 0.5)
-    assert "top_k" not in two.json
+    one, two = await asked_in_turn(
+        {"params": {"max_tokens": 5, "top_k": 1}},
+        {"params": {"max_tokens": 7}},
+        params={"temperature": 0.5},
+    )
+    assert one["max_tokens"] == 5
+    assert two["max_tokens"] == 7
+    assert (one["top_k"], two["temperature"]) == (1, 0.5)
+    assert "top_k" not in two

@@ -3,16 +3,15 @@
 As in `test_planted_faults`; only the sessions that have such steps are played.
 """
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
 from protocol.content import Config
-from tests.simulation.plan import CHANGING_EVERY, make_plan
+from tests.simulation.plan import CHANGING_EVERY
+from tests.simulation.planting import Plant, check_seen
 from tests.simulation.test_sessions import SESSIONS
-from tests.simulation.world import play
 from wsserver.connections import views
 from wsserver.connections.verdict import Verdict
 from wsserver.connections.views import Views
@@ -26,8 +25,6 @@ from wsserver.turns.receipts import Receipts
 from wsserver.turns.retention import Retention
 from wsserver.turns.running import RunningTurn
 from wsserver.turns.schedule import Schedule
-
-Plant = Callable[[pytest.MonkeyPatch], None]
 
 
 def forks_inside_of_a_turn(patch: pytest.MonkeyPatch) -> None:
@@ -217,8 +214,4 @@ PLANTS: list[Plant] = [
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize("plant", PLANTS, ids=lambda plant: plant.__name__)
 def test_it_is_seen(plant: Plant, monkeypatch: pytest.MonkeyPatch) -> None:
-    plant(monkeypatch)
-    for seed in range(0, SESSIONS, CHANGING_EVERY):
-        if play(make_plan(seed)):
-            return
-    pytest.fail(f"{plant.__name__} goes unseen in {SESSIONS} sessions")
+    check_seen(plant, monkeypatch, range(0, SESSIONS, CHANGING_EVERY))

@@ -4,14 +4,12 @@ Each stands for a kind that a review might miss. If one of them goes unseen, it 
 the simulation that is broken.
 """
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from protocol.events import DoneEvent
-from tests.simulation.plan import make_plan
-from tests.simulation.world import play
+from tests.simulation.planting import Plant, check_seen
 from wsserver.connections import dispatch, views
 from wsserver.connections.gates import Held
 from wsserver.connections.gathering import Gathering
@@ -24,8 +22,6 @@ from wsserver.turns import directory
 from wsserver.turns.receipts import Receipts
 
 MOST_SESSIONS = 2_000
-
-Plant = Callable[[pytest.MonkeyPatch], None]
 
 
 def loses_a_delta(patch: pytest.MonkeyPatch) -> None:
@@ -188,8 +184,4 @@ PLANTS: list[Plant] = [
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize("plant", PLANTS, ids=lambda plant: plant.__name__)
 def test_it_is_seen(plant: Plant, monkeypatch: pytest.MonkeyPatch) -> None:
-    plant(monkeypatch)
-    for seed in range(MOST_SESSIONS):
-        if play(make_plan(seed)):
-            return
-    pytest.fail(f"{plant.__name__} goes unseen in {MOST_SESSIONS} sessions")
+    check_seen(plant, monkeypatch, range(MOST_SESSIONS))
