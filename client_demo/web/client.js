@@ -3,22 +3,22 @@
 // replied to. `session.js` has the rules, `link.js` the socket, `engine.js` runs both,
 // `fold.js` makes of events what stands on a screen; this is what applications use.
 
-import { Answer, Answers } from "./answer.js";
-import { call } from "./boundary.js";
-import { BACKOFF_SECONDS } from "./constants.js";
-import { Engine } from "./engine.js";
-import { CommandError, stopError } from "./errors.js";
-import { randomId } from "./ids.js";
-import { SYSTEM_CLOCK } from "./link.js";
-import { change } from "./settings.js";
-import { ToolRunner } from "./tool_runner.js";
+import { BACKOFF_SECONDS } from "./machine/constants.js";
+import { Answer, Answers } from "./runtime/answer.js";
+import { call } from "./runtime/boundary.js";
+import { Engine } from "./runtime/engine.js";
+import { CommandError, stopError } from "./runtime/errors.js";
+import { randomId } from "./runtime/ids.js";
+import { SYSTEM_CLOCK } from "./runtime/link.js";
+import { change } from "./runtime/settings.js";
+import { ToolRunner } from "./runtime/tool_runner.js";
 
-export { chaotic } from "./chaos.js";
+export { chaotic } from "./runtime/chaos.js";
 export {
   ClientError, CodedError, CommandError, ConversationResetError, IncompleteAnswerError, StoppedError, TurnError,
-} from "./errors.js";
+} from "./runtime/errors.js";
 export { Fold, GapError } from "./fold.js";
-export { keptIn } from "./keep.js";
+export { keptIn } from "./runtime/keep.js";
 
 /** Members that are there, in the protocol's spelling. */
 function given(members) {

@@ -20,8 +20,8 @@ ARTEFACTS: dict[str, Callable[[], str]] = {
     "protocol/schemas/asyncapi.json": lambda: _pretty(asyncapi()),
     "protocol/schemas/wsserver.d.ts": typescript,
     "client_demo/web/protocol.d.ts": typescript,
-    "client_demo/web/shapes.js": shapes,
-    "client_demo/web/constants.js": constants,
+    "client_demo/web/machine/shapes.js": shapes,
+    "client_demo/web/machine/constants.js": constants,
     "docs/reference/errors.md": errors_page,
 }
 """What is generated, by its path in the repository."""

@@ -47,12 +47,11 @@ def test_a_broken_javascript_client_is_found(fault: str, tmp_path: Path) -> None
     if node is None:
         pytest.skip("Node is not installed")
     file, name, right, wrong = JAVASCRIPT[fault]
-    for path in WEB.glob("*.js*"):
-        shutil.copy(path, tmp_path)
-    source = (tmp_path / name).read_text()
+    copy = shutil.copytree(WEB, tmp_path / "web")
+    source = (copy / name).read_text()
     assert right in source, f"{name} has changed; break it elsewhere"
-    (tmp_path / name).write_text(source.replace(right, wrong))
-    with ProgramDriver([node, str(HERE / "javascript.mjs"), str(tmp_path)]) as driver:
+    (copy / name).write_text(source.replace(right, wrong))
+    with ProgramDriver([node, str(HERE / "javascript.mjs"), str(copy)]) as driver:
         assert is_found(driver, file)
 
 

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { MOST_UNDER_WAY } from "../../client_demo/web/constants.js";
+import { MOST_UNDER_WAY } from "../../client_demo/web/machine/constants.js";
 import { WELCOME } from "./doubles.mjs";
 import { attach, delta, greet, message, online, opened, setUp, start } from "./online.mjs";
 

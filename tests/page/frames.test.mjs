@@ -4,8 +4,8 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
 
-import { readFrame } from "../../client_demo/web/frames.js";
-import { CONTROLS, EVENTS } from "../../client_demo/web/shapes.js";
+import { readFrame } from "../../client_demo/web/machine/frames.js";
+import { CONTROLS, EVENTS } from "../../client_demo/web/machine/shapes.js";
 import { delta, message, opened, setUp, start } from "./online.mjs";
 
 const FRAMES = readFileSync(new URL("../protocol/server_frames.jsonl", import.meta.url), "utf8").trim().split("\n");

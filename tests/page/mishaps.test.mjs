@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { crc32 } from "../../client_demo/web/fold.js";
-import { SYSTEM_CLOCK } from "../../client_demo/web/link.js";
+import { SYSTEM_CLOCK } from "../../client_demo/web/runtime/link.js";
 import { WELCOME } from "./doubles.mjs";
 import { attach, delta, greet, message, online, opened, setUp, start } from "./online.mjs";
 

@@ -12,8 +12,8 @@ import pytest
 WEB = Path(__file__).parents[2] / "client_demo" / "web"
 MEMBERS = """
 import * as client from "./client.js";
-import { Answer } from "./answer.js";
-import { Conversation } from "./conversation.js";
+import { Answer } from "./runtime/answer.js";
+import { Conversation } from "./runtime/conversation.js";
 import { Fold } from "./fold.js";
 const own = (object) => Object.getOwnPropertyNames(object).filter((name) => name !== "constructor");
 const fold = new Fold();

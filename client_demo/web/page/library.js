@@ -2,7 +2,7 @@
 // versions. The screen is told by `onShow`; what is in them is the client's.
 
 import { contentText } from "../fold.js";
-import { randomId } from "../ids.js";
+import { randomId } from "../runtime/ids.js";
 import { link, linked } from "./address.js";
 import * as store from "./store.js";
 import { families, familyOf, placeOf, rootOf, slotOf, versionsAt } from "./versions.js";

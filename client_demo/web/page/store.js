@@ -2,7 +2,7 @@
 // look (local storage, shared by tabs); over a reload of this tab drafts, sends that
 // were not replied to, and the access token (session storage).
 
-import { keptIn } from "../keep.js";
+import { keptIn } from "../runtime/keep.js";
 import { browserStorage } from "./page_storage.js";
 
 const LIST = "wsserver.conversations";

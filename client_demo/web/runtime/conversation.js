@@ -1,6 +1,6 @@
 // A conversation that a client has open: what stands in it, and what is on its way.
 
-import { Fold } from "./fold.js";
+import { Fold } from "../fold.js";
 
 export class Conversation {
   constructor(id) {

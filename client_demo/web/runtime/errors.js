@@ -1,7 +1,7 @@
 // What can go wrong, as errors. Their names, members and occasions are those of the
 // Python client's `client_demo/errors.py`; codes are the protocol's, in docs/reference/errors.md.
 
-import { CLOSE_ERRORS } from "./constants.js";
+import { CLOSE_ERRORS } from "../machine/constants.js";
 
 /** The base of all errors that the client gives. */
 export class ClientError extends Error {

@@ -16,7 +16,7 @@ export class ToolRunner {
   #progress;
 
   /**
-   * @param {Record<string, import("./client").Tool>} tools
+   * @param {Record<string, import("../client").Tool>} tools
    * @param {{answer(conversation: string, call: string, result: object): Promise<object | null>,
    *   progress(conversation: string, call: string): void}} to `answer` gives the server's reply, or null
    *   where the result is wanted no more

@@ -1,7 +1,7 @@
 // When to dial again: full-jitter back-off, and what a close code asks for.
 // Holds numbers only; the caller tells how attempts went and does the waiting.
 
-import { BACKOFF_SECONDS, ENDING_CLOSES, FATAL_CLOSES, PROMPT_CLOSES, STABLE_SECONDS } from "./constants.js";
+import { BACKOFF_SECONDS, ENDING_CLOSES, FATAL_CLOSES, PROMPT_CLOSES, STABLE_SECONDS } from "../machine/constants.js";
 
 const isIn = ([first, last], code) => code >= first && code <= last;
 

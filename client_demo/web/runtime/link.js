@@ -2,7 +2,7 @@
 // up, how long to wait. Knows nothing of conversations; `client.js` does.
 
 import { advice, Backoff } from "./backoff.js";
-import { LATE_SECONDS, SILENT_HEARTBEATS, SUBPROTOCOL } from "./constants.js";
+import { LATE_SECONDS, SILENT_HEARTBEATS, SUBPROTOCOL } from "../machine/constants.js";
 
 const ANSWER_TIMEOUT_MS = 5_000;
 // Platforms take a longer wait for none at all.

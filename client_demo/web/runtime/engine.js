@@ -6,7 +6,7 @@ import { Backoff } from "./backoff.js";
 import { Conversation } from "./conversation.js";
 import { CommandError } from "./errors.js";
 import { Link, Timers } from "./link.js";
-import { Session } from "./session.js";
+import { Session } from "../machine/session.js";
 
 export class Engine {
   #credentials;
