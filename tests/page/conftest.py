@@ -91,6 +91,6 @@ def page(new_page: Callable[[], Page]) -> Page:
 def server(page: Page, address: str) -> ScriptedServer:
     """The page, open, with a server of which the test writes every frame."""
     server = ScriptedServer(page)
-    page.goto(address)
+    server.load(address)
     expect(page.locator(".empty")).to_be_visible()
     return server

@@ -15,11 +15,11 @@ LISTED = [
 ]
 
 
-def with_a_long_list(page: Page) -> None:
+def with_a_long_list(page: Page, server: ScriptedServer) -> None:
     listed = orjson.dumps(LISTED).decode()
     page.evaluate(f"localStorage.setItem('wsserver.conversations', {listed!r})")
     page.evaluate("history.replaceState(null, '', location.pathname)")
-    page.reload()
+    server.load()
 
 
 def test_a_call_that_waits_is_told_and_who_allows_it_can_type_on(
@@ -49,8 +49,7 @@ def test_what_was_taken_back_can_be_said_otherwise(
 def test_the_shown_conversation_is_in_sight_and_each_has_a_name(
     page: Page, server: ScriptedServer
 ) -> None:
-    del server
-    with_a_long_list(page)
+    with_a_long_list(page, server)
     shown = page.locator("#conversations [aria-current]")
     expect(shown).to_have_text("Number 0")
     for number in range(1, 25):

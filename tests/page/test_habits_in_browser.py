@@ -67,7 +67,7 @@ def test_a_conversation_deleted_in_another_browser_is_left(
     expect(page.locator("#notice")).to_contain_text("no longer on the server")
     expect(page.locator("#conversations .title")).to_have_count(1)
     assert gone not in page.url
-    page.reload()
+    server.load()
     expect(page.locator("#conversations .title")).to_have_count(1)
     opened = [each for each in server.received if each["type"] == "open"]
     assert opened
@@ -90,12 +90,12 @@ def test_what_was_deleted_meanwhile_is_not_made_anew_and_words_are_kept(
     if comes_back == "on a new socket":
         server.drop()
     else:
-        page.reload()
+        server.load()
     expect(page.locator("#notice")).to_contain_text("no longer on the server")
     expect(page.locator("#input")).to_have_value("Not there yet\n\nNor is this")
     expect(page.locator("#conversations .title")).to_have_count(1)
     assert gone not in page.url
-    page.reload()
+    server.load()
     expect(page.locator("#input")).to_have_value("Not there yet\n\nNor is this")
     assert asked_for(server).count(gone) == 1
     assert "send" not in [each["type"] for each in server.received[-3:]]
@@ -114,7 +114,7 @@ def test_where_a_version_was_deleted_in_another_browser_its_origin_is_shown(
         "(list) => localStorage.setItem('wsserver.conversations', list)",
         orjson.dumps(listed).decode(),
     )
-    page.reload()
+    server.load()
     expect(page.locator("#title")).to_have_text("Origin")
     delete_elsewhere(server, "version")
     expect(page.locator("#notice")).to_contain_text("no longer on the server")
@@ -136,7 +136,7 @@ def test_a_restart_of_the_server_is_told_until_it_is_back(
     expect(bar).to_have_text(said)
     expect(bar).to_be_visible()
     expect(page.locator("#announcer")).to_have_text(said)
-    server.sockets[-1].close(code=RESTART)
+    server.close(RESTART)
     expect(bar).to_contain_text("The server restarts · again in")
     expect(page.locator("#connection")).to_have_attribute("data-state", "online")
     expect(bar).to_be_hidden()

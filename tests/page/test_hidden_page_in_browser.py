@@ -35,7 +35,7 @@ def open_page(page: Page, address: str) -> Callable[[], ScriptedServer]:
     def open_page() -> ScriptedServer:
         server = ScriptedServer(page)
         page.add_init_script(HIDING)
-        page.goto(address)
+        server.load(address)
         expect(page.locator(".empty")).to_be_visible()
         return server
 

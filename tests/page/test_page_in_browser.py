@@ -180,7 +180,7 @@ def test_a_token_is_asked_for_when_the_server_wants_one(
             "retryable": False,
         }
     )
-    server.sockets[-1].close(code=4401, reason="unauthorized")
+    server.close(4401, "unauthorized")
     expect(page.locator("#connection-text")).to_have_text(message)
     expect(page.locator("#token")).to_be_focused()
     expect(page.locator("#token")).to_be_in_viewport()
