@@ -264,10 +264,10 @@ async def test_a_commit_that_was_cancelled_happened_whole_or_not(
         await store.commit(
             [appending(tokens(2, 3)), appending(tokens(1, 2), OTHER)], NOW
         )
-    assert scope.cancelled_caught
 
     await store.commit([Write(key="anna/c-3", meta=meta(0))], NOW)  # behind it
     happened = await store.meta(KEY) == meta(3)
+    assert happened or scope.cancelled_caught
 
     assert await kept(store) == tokens(1, 3 if happened else 1)
     assert await kept(store, OTHER) == (tokens(1, 2) if happened else [])

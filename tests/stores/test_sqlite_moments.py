@@ -2,8 +2,6 @@
 
 import asyncio
 import sqlite3
-from collections.abc import Generator
-from contextlib import contextmanager
 from pathlib import Path
 from threading import Event
 from typing import Any
@@ -87,14 +85,13 @@ async def test_a_read_from_the_middle_of_an_entry_in_the_journal_has_it(
 async def test_no_read_mixes_what_was_deleted_with_what_came_after(
     path: Path, monkeypatch: pytest.MonkeyPatch, again: bool
 ) -> None:
-    done, go, real = Event(), Event(), journal.transaction
+    done, go, real = Event(), Event(), journal.write_rows
 
-    @contextmanager
-    def held(connection: sqlite3.Connection) -> Generator[None]:
-        with real(connection):
-            yield
+    def held(*args: Any) -> int:
+        pages = real(*args)
         done.set()
         assert go.wait(5)
+        return pages
 
     writes = [Write(key=KEY, delete=True)]
     if again:
@@ -103,7 +100,7 @@ async def test_no_read_mixes_what_was_deleted_with_what_came_after(
     async with opened(path) as store:
         await begin(store)
         stream(store, 2, 10)
-        monkeypatch.setattr(journal, "transaction", held)
+        monkeypatch.setattr(journal, "write_rows", held)
         drop = asyncio.ensure_future(store.commit(writes, NOW))
         await anyio.to_thread.run_sync(done.wait, 5)
         try:

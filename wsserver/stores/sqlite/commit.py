@@ -1,31 +1,34 @@
-"""Writing rows of the SQLite store: writes in, a few statements out.
+"""Writing rows of the SQLite store: writes in, one statement out.
 
-However many conversations are written, each statement takes all of them at once
-(their values as one JSON array, their blobs joined): each step of a statement gives
-the interpreter's lock away, and behind a busy event loop getting it back is what a
-commit would mostly wait for.
+However many conversations are written, the statement takes all of them at once: their
+values as one JSON array, their blobs joined. See `commit.sql` for the reason.
 """
 
 import sqlite3
-from collections.abc import Generator, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 
 import msgspec
 import orjson
 
 from wsserver.log.entry import Entry
-from wsserver.log.store import RECEIPTS_KEPT, RECEIPTS_KEPT_SECONDS, Write
+from wsserver.log.store import (
+    RECEIPTS_KEPT,
+    RECEIPTS_KEPT_SECONDS,
+    MisfitError,
+    Write,
+)
 from wsserver.stores.rows import Change, does_not_follow, misaligned
 from wsserver.stores.sqlite.sql import statement
 
-_DELETE = statement("delete")
-_WRITE_META = statement("write_meta")
+_PREPARE = statement("commit")
+_COMMIT = """
+INSERT INTO commit_of VALUES (
+  :now, :gone, :metas, :states, :edges, :dropped, :batches, :entries, :trimmed, :given,
+  :receipts, :senders, :since, :kept
+)
+"""
 _NOT_FOLLOWING = statement("not_following")
 _CUT_ROWS = statement("cut_rows")
-_DROP_ROWS = statement("drop_rows")
-_WRITE_ROWS = statement("write_rows")
-_WRITE_RECEIPTS = statement("write_receipts")
-_PRUNE_RECEIPTS = statement("prune_receipts")
 
 PAGE_BYTES = 4096
 """How large SQLite makes the pages of a new file."""
@@ -36,17 +39,14 @@ Changed = tuple[Write, Change]
 _encode = msgspec.msgpack.Encoder().encode
 
 
-@contextmanager
-def transaction(connection: sqlite3.Connection) -> Generator[None]:
-    """Everything inside happens, or nothing."""
-    connection.execute("BEGIN IMMEDIATE")
-    try:
-        yield
-        connection.execute("COMMIT")
-    except BaseException:
-        if connection.in_transaction:  # some errors have ended it already
-            connection.execute("ROLLBACK")
-        raise
+def prepare(connection: sqlite3.Connection) -> None:
+    """Lets a connection write rows.
+
+    Raises:
+        sqlite3.Error: It can't.
+    """
+    connection.execute("PRAGMA temp_store = MEMORY")
+    connection.executescript(_PREPARE)
 
 
 def write_rows(
@@ -55,13 +55,12 @@ def write_rows(
     changes: Sequence[Changed],
     now: float,
 ) -> int:
-    """Writes what no journal holds; returns about how many pages that took.
+    """Writes what no journal holds, all or nothing; returns about how many pages.
 
     Deletions go first, so one commit may delete a conversation and begin it anew.
-    Use it in a transaction.
 
     Args:
-        connection: Of the writing thread.
+        connection: Of the writing thread, prepared.
         gone: The conversations to delete.
         changes: What is to be written of others.
         now: Seconds since the epoch.
@@ -70,85 +69,30 @@ def write_rows(
         StoreError: A write does not fit what is stored.
         sqlite3.Error: The file can't be written.
     """
-    if gone:
-        connection.execute(_DELETE, {"keys": _json(gone)})
-    pages = _write_metas(connection, changes, now)
-    _drop_compacted(connection, changes)
-    pages += _write_entries(connection, changes, now)
-    trims = [(w.key, 0, w.trim_through) for w, _ in changes if w.trim_through]
-    if trims:
-        connection.execute(_DROP_ROWS, {"ranges": _json(trims)})
-    _write_receipts(connection, changes, now)
-    return pages
-
-
-def _write_metas(
-    connection: sqlite3.Connection, changes: Sequence[Changed], now: float
-) -> int:
-    states = _Joined()
-    metas: list[object] = []
+    commit = _Commit(gone, now)
     for write, change in changes:
-        meta = write.meta
-        assert meta is not None, "only a write that deletes has no meta"
-        metas.append(
-            (
-                write.key,
-                meta.epoch,
-                meta.head,
-                meta.oldest,
-                int(meta.live),
-                *states.add(meta.state),
-                change.appended,
-            )
-        )
-    if not metas:
-        return 0
-    values = {"metas": _json(metas), "states": states.bytes(), "now": now}
+        commit.add(write, change)
+    values = commit.values()
     try:
-        connection.execute(_WRITE_META, values)
+        # Not `execute`, which hands over the lock once more, for the new row's number.
+        connection.executemany(_COMMIT, [values])
     except sqlite3.IntegrityError as error:
-        found = connection.execute(_NOT_FOLLOWING, {"metas": values["metas"]})
-        raise does_not_follow(found.fetchone()[0]) from error
-    return len(metas) + states.pages
+        misfit = _misfit(connection, values)
+        if misfit is None:
+            raise
+        raise misfit from error
+    return commit.pages
 
 
-def _drop_compacted(connection: sqlite3.Connection, changes: Sequence[Changed]) -> None:
-    ranges = [
-        (write.key, *change.dropped) for write, change in changes if change.dropped
-    ]
-    if not ranges:
-        return
-    edges = [(key, seq) for key, first, last in ranges for seq in (first - 1, last)]
-    cut = connection.execute(_CUT_ROWS, {"edges": _json(edges)}).fetchone()
-    if cut:
-        raise misaligned(cut[0])
-    connection.execute(_DROP_ROWS, {"ranges": _json(ranges)})
-
-
-def _write_entries(
-    connection: sqlite3.Connection, changes: Sequence[Changed], now: float
-) -> int:
-    entries = _Joined()
-    rows: list[object] = []
-    for write, change in changes:
-        for row in change.rows:
-            place = entries.add(row.encoded or encoded(row.entries))
-            rows.append(
-                (
-                    write.key,
-                    row.first,
-                    row.last,
-                    row.bytes,
-                    int(row.ends_turn),
-                    len(row.entries),
-                    *place,
-                )
-            )
-    if rows:
-        connection.execute(
-            _WRITE_ROWS, {"rows": _json(rows), "entries": entries.bytes(), "now": now}
-        )
-    return len(rows) + entries.pages
+def _misfit(
+    connection: sqlite3.Connection, values: Mapping[str, object]
+) -> MisfitError | None:
+    """Returns what does not fit of a commit that was refused; nothing was written."""
+    if found := connection.execute(_NOT_FOLLOWING, values).fetchone():
+        return does_not_follow(found[0])
+    if found := connection.execute(_CUT_ROWS, values).fetchone():
+        return misaligned(found[0])
+    return None
 
 
 def encoded(entries: Sequence[Entry]) -> bytes:
@@ -158,34 +102,91 @@ def encoded(entries: Sequence[Entry]) -> bytes:
     return _encode(entries)[1 if count < 16 else 3 :]
 
 
-def _write_receipts(
-    connection: sqlite3.Connection, changes: Sequence[Changed], now: float
-) -> None:
-    receipts = _Joined()
-    given: list[object] = []
-    senders: set[tuple[str, str]] = set()
-    for write, _ in changes:
+def _json(value: Sequence[object]) -> str | None:
+    """Returns what SQL's `json_each` takes apart; for none it needs no text."""
+    return orjson.dumps(value).decode() if value else None
+
+
+class _Commit:
+    """What the statement is given."""
+
+    def __init__(self, gone: Sequence[str], now: float) -> None:
+        self._now = now
+        self._gone = gone
+        self._metas: list[object] = []
+        self._states = _Joined()
+        self._dropped: list[tuple[str, int, int]] = []
+        self._batches: list[object] = []
+        self._entries = _Joined()
+        self._trimmed: list[object] = []
+        self._given: list[object] = []
+        self._receipts = _Joined()
+        self._senders: dict[tuple[str, str], None] = {}
+
+    def add(self, write: Write, change: Change) -> None:
+        key, meta = write.key, write.meta
+        assert meta is not None, "only a write that deletes has no meta"
+        self._metas.append(
+            (
+                key,
+                meta.epoch,
+                meta.head,
+                meta.oldest,
+                int(meta.live),
+                *self._states.add(meta.state),
+                change.appended,
+            )
+        )
+        if change.dropped:
+            self._dropped.append((key, *change.dropped))
+        for row in change.rows:
+            self._batches.append(
+                (
+                    key,
+                    row.first,
+                    row.last,
+                    row.bytes,
+                    int(row.ends_turn),
+                    len(row.entries),
+                    *self._entries.add(row.encoded or encoded(row.entries)),
+                )
+            )
+        if write.trim_through:
+            self._trimmed.append((key, write.trim_through))
         for receipt in write.receipts:
-            place = receipts.add(_encode(receipt))
-            given.append((write.key, receipt.principal, receipt.id, receipt.at, *place))
-            senders.add((write.key, receipt.principal))
-    if not given:
-        return
-    connection.execute(
-        _WRITE_RECEIPTS, {"given": _json(given), "receipts": receipts.bytes()}
-    )
-    connection.execute(
-        _PRUNE_RECEIPTS,
-        {
-            "senders": _json(list(senders)),
-            "since": now - RECEIPTS_KEPT_SECONDS,
+            place = self._receipts.add(_encode(receipt))
+            self._given.append((key, receipt.principal, receipt.id, receipt.at, *place))
+            self._senders[key, receipt.principal] = None
+
+    def values(self) -> dict[str, object]:
+        """Returns what the statement's names stand for."""
+        edges = [
+            (key, seq)
+            for key, first, last in self._dropped
+            for seq in (first - 1, last)
+        ]
+        return {
+            "now": self._now,
+            "gone": _json(self._gone),
+            "metas": _json(self._metas),
+            "states": self._states.bytes(),
+            "edges": _json(edges),
+            "dropped": _json(self._dropped),
+            "batches": _json(self._batches),
+            "entries": self._entries.bytes(),
+            "trimmed": _json(self._trimmed),
+            "given": _json(self._given),
+            "receipts": self._receipts.bytes(),
+            "senders": _json(list(self._senders)),
+            "since": self._now - RECEIPTS_KEPT_SECONDS,
             "kept": RECEIPTS_KEPT,
-        },
-    )
+        }
 
-
-def _json(value: object) -> str:
-    return orjson.dumps(value).decode()
+    @property
+    def pages(self) -> int:
+        """About how many pages of the file it writes."""
+        written = self._states.pages + self._entries.pages
+        return len(self._metas) + len(self._batches) + written
 
 
 class _Joined:

@@ -22,7 +22,7 @@ from msgspec import structs
 from wsserver.log.entry import TEXT_KINDS, Entry
 from wsserver.log.store import Meta, Write
 from wsserver.stores.rows import ROW_BYTES, Change, Row, does_not_follow, plan
-from wsserver.stores.sqlite.commit import Changed, transaction, write_rows
+from wsserver.stores.sqlite.commit import Changed, write_rows
 from wsserver.stores.sqlite.text_files import TextFiles
 from wsserver.stores.sqlite.text_records import label, record
 
@@ -131,8 +131,7 @@ class Journal:
         clear = drops(writes) and self._files.retired
         if clear:
             moves = self._moves(now, self._texts.keys() - {w.key for w in writes})
-        with transaction(connection):
-            pages = write_rows(connection, gone, [*changes, *moves], now)
+        pages = write_rows(connection, gone, [*changes, *moves], now)
         for key in gone:
             self._texts.pop(key, None)
         for write, _ in changes:
@@ -162,8 +161,7 @@ class Journal:
         moves = self._moves(now, keys)
         pages = 0
         if moves:
-            with transaction(connection):
-                pages = write_rows(connection, (), moves, now)
+            pages = write_rows(connection, (), moves, now)
             self._note_moved(moves)
         del self._unmoved[: len(keys)]
         if not self._unmoved:

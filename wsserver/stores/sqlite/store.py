@@ -23,6 +23,7 @@ from protocol.ids import MAX_SEQ
 from wsserver.log.entry import Entry
 from wsserver.log.store import Meta, Receipt, StoreError, Write
 from wsserver.stores import Durability
+from wsserver.stores.sqlite.commit import prepare
 from wsserver.stores.sqlite.file import (
     SqliteFile,
     closed,
@@ -52,6 +53,9 @@ _TRIM_POINT = statement("trim_point")
 
 _CHECKPOINT_PAGES = 4_000
 """How many pages go to the write-ahead log before they are moved to the file."""
+
+_FEW = 8
+"""A commit of so many conversations is waited for on the spot: 0.3 ms as a rule."""
 
 _receipts = msgspec.msgpack.Decoder(list[Receipt])
 _keys = msgspec.json.Decoder(list[str])
@@ -94,6 +98,7 @@ class SqliteStore:
                 closing(self._file.connect(durability))
             )
             try:
+                prepare(self._writing)
                 recover(self._writing, self._file.path)
                 files = TextFiles(self._file.path, power=durability == "power")
                 opening.callback(files.remove)
@@ -118,7 +123,9 @@ class SqliteStore:
             while self._journal.retired:
                 await self._writer.call(self._move_text)
             self._journal.retire()
-        await self._writer.call(self._commit, writes, now)
+        short = self._at_once and len(writes) <= _FEW
+        call = self._writer.call_shortly if short else self._writer.call
+        await call(self._commit, writes, now)
 
     def put_text(self, key: str, entry: Entry) -> bool:
         """Stores text at once where that is possible; as `Store.put_text`."""

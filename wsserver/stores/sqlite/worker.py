@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Callable
 from contextlib import suppress
 from queue import SimpleQueue
-from threading import Thread
+from threading import Lock, Thread
 from typing import Any, ParamSpec, TypeVar
 
 from msgspec import Struct
@@ -17,11 +17,24 @@ from msgspec import Struct
 P = ParamSpec("P")
 T = TypeVar("T")
 
+PATIENCE_SECONDS = 0.001
+"""How long the event loop stands still for a call that is short, at most. Most take a
+third of that; an outcome that has to come back through a busy loop waits for turns of
+it, and each may take ten times as long."""
+
 
 class _Call(Struct, gc=False):
     function: Callable[..., Any]
     args: tuple[Any, ...]
-    future: asyncio.Future[Any] | None
+    future: asyncio.Future[Any] | None = None  # who is told of the outcome
+    done: "Lock | None" = None  # held until there is an outcome
+    result: Any = None
+    error: BaseException | None = None
+
+    def outcome(self) -> Any:
+        if self.error is not None:
+            raise self.error
+        return self.result
 
 
 class Worker:
@@ -44,9 +57,28 @@ class Worker:
         self._calls.put(_Call(function, args, future))
         return await future
 
+    async def call_shortly(
+        self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        """As `call`, for what is done in well under `PATIENCE_SECONDS` as a rule.
+
+        It blocks the loop for that long at most.
+        """
+        assert not kwargs, "a call takes positional arguments only"
+        done = Lock()
+        done.acquire()
+        call = _Call(function, args, done=done)
+        self._calls.put(call)
+        if not done.acquire(timeout=PATIENCE_SECONDS):
+            call.future = asyncio.get_running_loop().create_future()
+            if not done.acquire(blocking=False):
+                return await call.future
+            call.future.cancel()  # there was one at this very moment
+        return call.outcome()
+
     def post(self, function: Callable[P, None], *args: P.args, **_: P.kwargs) -> None:
         """Runs a function that raises nothing after all that was asked before."""
-        self._calls.put(_Call(function, args, None))
+        self._calls.put(_Call(function, args))
 
     def stop(self) -> None:
         """Ends the thread after all that was asked before."""
@@ -58,26 +90,24 @@ class Worker:
 
     def _run(self) -> None:
         while (call := self._calls.get()) is not None:
-            if call.future is None:
-                call.function(*call.args)
-                continue
             try:
-                result, error = call.function(*call.args), None
-            except BaseException as caught:  # noqa: BLE001 - whoever called gets it
-                result, error = None, caught
-            with suppress(RuntimeError):  # the loop was closed: nobody waits
-                call.future.get_loop().call_soon_threadsafe(
-                    _settle, call.future, result, error
-                )
-            del call, result, error
+                call.result = call.function(*call.args)
+            except BaseException as error:  # noqa: BLE001 - whoever called gets it
+                call.error = error
+            if call.done is not None:
+                call.done.release()
+            if call.future is not None:
+                with suppress(RuntimeError):  # the loop was closed: nobody waits
+                    call.future.get_loop().call_soon_threadsafe(
+                        _settle, call.future, call
+                    )
+            del call
 
 
-def _settle(
-    future: asyncio.Future[Any], result: object, error: BaseException | None
-) -> None:
+def _settle(future: asyncio.Future[Any], call: _Call) -> None:
     if future.done():
         return
-    if error is None:
-        future.set_result(result)
+    if call.error is None:
+        future.set_result(call.result)
     else:
-        future.set_exception(error)
+        future.set_exception(call.error)

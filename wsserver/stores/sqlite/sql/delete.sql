@@ -1,1 +1,0 @@
-DELETE FROM conversation WHERE key IN (SELECT value FROM json_each(:keys))
