@@ -41,12 +41,17 @@ def is_found(driver: Driver, file: str) -> bool:
 
 
 @pytest.mark.node
-@pytest.mark.parametrize("fault", JAVASCRIPT)
-def test_a_broken_javascript_client_is_found(fault: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("file", "fault"),
+    [(file, fault) for file, faults in JAVASCRIPT.items() for fault in faults],
+)
+def test_a_broken_javascript_client_is_found(
+    file: str, fault: str, tmp_path: Path
+) -> None:
     node = shutil.which("node")
     if node is None:
         pytest.skip("Node is not installed")
-    file, name, right, wrong = JAVASCRIPT[fault]
+    name, right, wrong = JAVASCRIPT[file][fault]
     copy = shutil.copytree(WEB, tmp_path / "web")
     source = (copy / name).read_text()
     assert right in source, f"{name} has changed; break it elsewhere"
