@@ -60,8 +60,8 @@ class View:
 
     __slots__ = (
         "_alarm", "_begun", "_block", "_block_used", "_caught_up_at", "_flush_through",
-        "_gates", "_gathering", "_lens", "_now", "_offers", "_on_deleted", "_on_starved",
-        "_on_wake", "_push", "_window", "closed", "connection", "debt", "handles", "log", "position",
+        "_gates", "_gathering", "_lacks_after", "_lens", "_now", "_offers", "_on_deleted",
+        "_on_starved", "_on_wake", "_push", "_window", "closed", "connection", "debt", "handles", "log", "position",
         "ready", "starved",
     )  # fmt: skip
 
@@ -107,6 +107,7 @@ class View:
         self._begun: list[Entry] = []  # a block that goes on in what is fetched next
         self._block: list[Entry] = []  # entries that came from the store
         self._block_used: Callable[[], None] | None = None
+        self._lacks_after = 0  # the store gave nothing after this number
         self._lens = Lens(
             b'"%b"' % log.conversation.encode(),  # ids hold nothing to be escaped
             frames=options.frames,
@@ -255,6 +256,8 @@ class View:
         """
         self.starved = False
         begun, self._begun = self._begun, []
+        if begun and not entries:
+            self._lacks_after = begun[-1].seq
         entries = [e for e in [*begun, *entries] if e.seq > self.position]
         if self.closed or not entries:
             used()
@@ -291,6 +294,8 @@ class View:
         position, now = self.position, self._now()
         through = gathering.through(position, self._block, max_bytes, now)
         begun = self._block
+        if through is None and begun and begun[-1].seq == self._lacks_after:
+            through = self._lacks_after  # a hole follows, which shows when this is sent
         if through is None or gathering.holding:
             self._drop_block()
         if through is None:
