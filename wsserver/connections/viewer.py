@@ -93,7 +93,7 @@ class View:
                 stands in the ring (`ready`).
             on_starved: Told when the next entries are not in memory; it calls
                 `fetched` later.
-            on_deleted: Told that the log was deleted.
+            on_deleted: Told that the log is gone.
         """
         self.connection = connection
         self.handles: frozenset[str] = frozenset()
@@ -208,9 +208,9 @@ class View:
         The caller hands `out` to the transport before anything else can run.
         Goes over `max_bytes` by less than a frame.
         """
-        if self.log.deleted and not self.closed:
+        if self.log.gone and not self.closed:
             self._on_deleted(self)
-        if self.closed or self.starved:
+        if self.closed or self.starved or self.log.deleted:
             return 0
         through, window = self._flush_through, self._window
         if self.position >= through:

@@ -6,7 +6,7 @@ more than one of a key. What retention takes is `sweep`'s business.
 """
 
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import anyio
 import structlog
@@ -81,8 +81,7 @@ class Directory:
         Raises:
             StoreError: The store can't be read.
         """
-        while key in self._loading:
-            await self._loading[key].wait()
+        await self._until_settled(key)
         found = self._loaded.get(key)
         if found is not None:
             return found
@@ -159,6 +158,7 @@ class Directory:
             if known is not None:
                 return await self._kept_fork(known, principal)
             if source.deleted:
+                await self.until_gone(source.log.key)
                 raise unknown_conversation()
             if taken:
                 raise refusal(
@@ -199,10 +199,35 @@ class Directory:
         self._leaves(key)
         found.delete()
         self._counts.gone(key)
+        self._services.tasks.start_soon(self._tell_gone, found)
         await self._committer.delete(key)
         log.info("conversation_deleted", key=key, by=principal.name)
         reply = Reply(re=command.id, ok=True, outcome="deleted")
         return Applied(reply=reply)
+
+    async def until_gone(self, key: str) -> None:
+        """Waits until the store has let go what was deleted, or does not at the moment."""
+        with suppress(StoreError):
+            await self._committer.until_deleted(key)
+
+    async def _tell_gone(self, deleted: Conversation) -> None:
+        await self.until_gone(deleted.log.key)
+        deleted.log.go()
+
+    async def _until_settled(self, key: str) -> None:
+        """Waits while a key is looked for, or the store has yet to let it go.
+
+        What is deleted can't be found; but nobody is told so of what a crash would
+        bring back.
+        """
+        committer = self._committer
+        while True:
+            if key in self._loading:
+                await self._loading[key].wait()
+            elif key in self._loaded or committer.stalled or not committer.deletes(key):
+                return
+            else:
+                await self.until_gone(key)
 
     def discard(self, key: str) -> None:
         """Lets a stored conversation go that is not in memory."""
