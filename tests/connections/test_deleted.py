@@ -118,3 +118,24 @@ async def test_it_is_told_of_when_who_deleted_it_has_left() -> None:
         gate.set()
         assert early == []
         assert (await client.frame())["gone"] == "c"
+
+
+async def test_a_delete_that_is_sent_again_leaves_what_was_made_since() -> None:
+    async with (
+        server() as r,
+        connected(r) as client,
+        connected(r, name="conn2") as other,
+    ):
+        await client.ask("open", conversation="c")
+        first = await client.ask("delete", id="d", conversation="c")
+        assert (await client.ask("open", conversation="c"))["outcome"] == "created"
+        assert (await other.ask("open", conversation="c"))["outcome"] == "replay"
+        again = await client.ask("delete", id="d", conversation="c")
+        assert again == first | {"duplicate": True}
+        for each in (client, other):
+            reply = await each.ask("configure", conversation="c", config={})
+            assert reply["outcome"] == "configured"
+            assert each.connection.lags() == [0], "it is open there"
+        assert (await client.ask("delete", id="e", conversation="c"))["ok"]
+        reply = await other.ask("configure", conversation="c", config={})
+        assert reply["error"]["code"] == "conversation_not_found"

@@ -22,8 +22,8 @@ ENDLESS: list[Step] = [[Text("a")], 10_000.0]
 KEY = "alice/c"
 
 
-async def delete(r: Rig, key: str = KEY) -> Any:
-    command = Delete(id="d", conversation=key.rpartition("/")[2])
+async def delete(r: Rig, key: str = KEY, id_: str = "d") -> Any:
+    command = Delete(id=id_, conversation=key.rpartition("/")[2])
     return (await r.directory.delete(key, command, ALICE)).reply
 
 
@@ -177,8 +177,9 @@ async def test_deleting_stops_the_turn_and_leaves_nothing() -> None:
         assert await talk.rig.store.meta(KEY) is None
         assert await talk.rig.directory.find(KEY) is None
         assert talk.conversation.deleted
+        assert (await delete(talk.rig)).duplicate
         with pytest.raises(CommandError) as refused:
-            await delete(talk.rig)
+            await delete(talk.rig, id_="e")
         assert refused.value.body.code == "conversation_not_found"
         talk.conversation.detach(talk.viewer)
         talk.conversation = await talk.rig.conversation()
