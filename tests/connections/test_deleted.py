@@ -2,11 +2,13 @@
 
 from typing import Any
 
+import anyio
 import msgspec
 import pytest
 
 from tests.connections.journal import Disk, settle
 from tests.connections.wire import LIMITS, SETTINGS, connected
+from tests.fakes.faulty import FaultyStore
 from tests.fakes.rig import rig
 from tests.fakes.scripted import ScriptedProvider, says
 
@@ -50,3 +52,90 @@ async def test_who_deletes_it_is_told_in_the_reply_alone() -> None:
         assert not client.wire.frames
         assert client.connection.lags() == []
         assert (await client.ask("open", conversation="c"))["outcome"] == "created"
+
+
+async def test_nobody_is_told_of_a_deletion_that_a_crash_would_take_back() -> None:
+    store = FaultyStore()
+    async with (
+        server(store=store) as r,
+        connected(r) as client,
+        connected(r, name="conn2") as other,
+    ):
+        await client.ask("open", conversation="c")
+        await client.frame("caught_up")
+        gate = store.gate = anyio.Event()
+        client.say("configure", id="k", conversation="c", config={})
+        await settle()
+        other.say("delete", id="d", conversation="c")
+        await settle()
+        client.say("send", id="s", conversation="c", content="hi")
+        client.say("open", id="o", conversation="c", after=0)
+        client.say("fork", id="f", conversation="c", through=0)
+        await settle()
+        early = [*client.wire.frames, *other.wire.frames]
+        gate.set()
+        assert early == []
+        assert (await other.frame())["outcome"] == "deleted"
+        told = [await client.frame() for _ in range(5)]
+        assert [frame.get("gone") for frame in told if "re" not in frame] == ["c"]
+        refused = {f["re"]: f["error"]["code"] for f in told if "error" in f}
+        assert refused == dict.fromkeys("sof", "conversation_not_found")
+        assert client.connection.lags() == []
+
+
+async def test_a_deletion_that_takes_long_is_told_of_before() -> None:
+    store = FaultyStore()
+    async with (
+        server(store=store) as r,
+        connected(r) as client,
+        connected(r, name="conn2") as other,
+    ):
+        for each in (client, other):
+            await each.ask("open", conversation="c")
+            await each.frame("caught_up")
+        gate = store.gate = anyio.Event()
+        reply = await other.ask("delete", conversation="c")
+        await settle()
+        told = [*client.wire.frames]
+        gate.set()
+        assert reply["error"]["code"] == "store_unavailable"
+        assert [msgspec.json.decode(frame).get("gone") for frame in told] == ["c"]
+        assert not other.wire.frames, "who deletes it knows"
+        assert other.connection.lags() == client.connection.lags() == []
+
+
+async def test_it_is_told_of_when_who_deleted_it_has_left() -> None:
+    store = FaultyStore()
+    async with server(store=store) as r, connected(r) as client:
+        await client.ask("open", conversation="c")
+        await client.frame("caught_up")
+        async with connected(r, name="conn2") as other:
+            gate = store.gate = anyio.Event()
+            other.say("delete", id="d", conversation="c")
+            await settle()
+        await settle()
+        early = [*client.wire.frames]
+        gate.set()
+        assert early == []
+        assert (await client.frame())["gone"] == "c"
+
+
+async def test_a_delete_that_is_sent_again_leaves_what_was_made_since() -> None:
+    async with (
+        server() as r,
+        connected(r) as client,
+        connected(r, name="conn2") as other,
+    ):
+        await client.ask("open", conversation="c")
+        first = await client.ask("delete", id="d", conversation="c")
+        assert (await client.ask("open", conversation="c"))["outcome"] == "created"
+        assert (await other.ask("open", conversation="c"))["outcome"] == "replay"
+        again = await client.ask("delete", id="d", conversation="c")
+        assert again == first | {"duplicate": True}
+        for each in (client, other):
+            reply = await each.ask("configure", conversation="c", config={})
+            assert reply["outcome"] == "configured"
+            assert each.connection.lags() == [0], "it is open there"
+        assert (await client.ask("delete", id="e", conversation="c"))["ok"]
+        reply = await other.ask("configure", conversation="c", config={})
+        assert reply["error"]["code"] == "conversation_not_found"

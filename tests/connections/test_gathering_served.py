@@ -1,5 +1,7 @@
 """Gathered text that comes from the store, and over whole connections."""
 
+from collections.abc import Iterable
+
 import anyio
 import pytest
 
@@ -17,9 +19,14 @@ from tests.connections.wire import connected
 from tests.fakes.clocks import jumping_time  # noqa: F401 - a fixture
 from tests.fakes.rig import rig
 from tests.fakes.scripted import ScriptedProvider
-from wsserver.connections.gathering import MOST_BYTES, QUIET_SECONDS
+from wsserver.connections.gathering import (
+    LONGEST_SECONDS,
+    MOST_BYTES,
+    QUIET_SECONDS,
+)
 from wsserver.connections.viewer import BLOCK_BYTES
 from wsserver.engine.model import Text
+from wsserver.log.entry import Entry
 
 
 async def test_text_from_the_store_is_cut_between_characters_too() -> None:
@@ -175,3 +182,44 @@ async def test_a_client_that_comes_back_from_a_held_position_misses_nothing() ->
             )
             second = await c.frame("delta")
             assert (second["seq"], second["text"]) == (first["seq"] + 1, "👨")
+
+
+class Lacking(Disk):
+    """Has lost rows: those that hold numbers of `lost`."""
+
+    def __init__(self, lost: Iterable[int]) -> None:
+        super().__init__()
+        self.lost = frozenset(lost)
+
+    async def read(self, key: str, after: int, max_bytes: int) -> list[Entry]:
+        rows = await super().read(key, after, max_bytes)
+        assert len(self.reads) < 100, "it asks again and again"
+        return [row for row in rows if row.seq not in self.lost]
+
+
+@pytest.mark.parametrize("delay", [None, DELAY])
+@pytest.mark.parametrize(
+    ("lost", "told"),
+    [
+        ((1, 2, 3, 4), []),
+        ((3, 4), [1, 2]),
+        ((4,), [1, 2, 3]),
+    ],
+)
+async def test_a_store_that_lacks_rows_is_not_asked_for_them_for_ever(
+    lost: tuple[int, ...], told: list[int], delay: float | None
+) -> None:
+    disk = Lacking(lost)
+    journal = Journal(disk)
+    for piece in ("a ", "b ", "👨", "c "):
+        await journal.told(piece)
+    journal = await journal.forgotten()
+    async with desk() as d:
+        sent = Sent(d)
+        d.view(journal, max_delay_seconds=delay)
+        await anyio.sleep(DELAY + LONGEST_SECONDS + QUIET_SECONDS)
+        assert numbers(sent.events) == told
+        asked = len(disk.reads)
+        assert asked <= 3
+        await anyio.sleep(100)
+        assert len(disk.reads) == asked

@@ -137,6 +137,31 @@ async def names(there: ServerProcess) -> None:
         await client.command("close", conversation=name)
 
 
+async def name_again(there: ServerProcess) -> None:
+    """A name is used again after its conversation was deleted, and forked in each life."""
+    async with wire(there.url) as client, wire(there.url) as viewer:
+        for life in ("First", "Second", "Third"):
+            await client.open("c", config={"model": SHORT})
+            await viewer.open("c")
+            turns: list[int] = []
+            for content in (life, f"{life} and more"):
+                sent = await client.command("send", conversation="c", content=content)
+                turns.append(sent["turn"])
+                if life == "Second":
+                    await text(client, "c", 20)
+                    stop = {"turn": sent["turn"], "seen_seq": client.copies["c"].last}
+                    await client.command("interrupt", conversation="c", **stop)
+                await client.done("c", sent["turn"])
+            for nth, turn in enumerate(turns):
+                fork = {"through": turn, "new": f"{life}-{nth}"}
+                await client.command("fork", conversation="c", **fork)
+            await client.open(f"{life}-1")
+            await viewer.done("c", turns[-1])
+            await client.command("delete", conversation="c")
+            await viewer.until(lambda: any("gone" in said for said in viewer.controls))
+            del client.copies["c"], viewer.copies["c"], viewer.controls[:]
+
+
 async def thrown_out(there: ServerProcess) -> None:
     """A client of another version is told so, and let go."""
     async with wire(there.url, hello=False) as client:
@@ -153,6 +178,7 @@ PLAYS: dict[str, tuple[Callable[[ServerProcess], Awaitable[None]], list[str]]] =
     "stop-and-resume": (stop_and_resume, ["--inspect-content"]),
     "busy": (busy, []),
     "names": (names, ["--inspect-content"]),
+    "name-again": (name_again, []),
     "thrown-out": (thrown_out, []),
     "mistakes": (mistakes, ["--inspect", "--inspect-content"]),
 }

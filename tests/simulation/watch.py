@@ -70,7 +70,9 @@ class Watch:
         self._trace = trace
         self._commands: dict[str, dict[str, Any]] = {}
         self._attached: dict[str, _Attached] = {}
-        self._deleting: dict[str, Life | None] = {}  # what there was to be deleted
+        self._deleting: dict[
+            str, list[Life | None]
+        ] = {}  # what there was to be deleted
 
     def heard(self, data: bytes) -> None:
         """The server takes a frame in."""
@@ -84,7 +86,7 @@ class Watch:
             self._lives.woken.add(self._key(frame["conversation"]))
         elif frame["type"] == "delete":
             self._lives.deletes.add(frame["conversation"])
-            self._deleting[frame["id"]] = life
+            self._deleting.setdefault(frame["id"], []).append(life)
         elif frame["type"] == "fork":
             head = life.head if life else 0
             asked = Asked(at=anyio.current_time(), life=life, head=head)
@@ -134,9 +136,13 @@ class Watch:
             case "close":
                 self._attached.pop(conversation, None)
             case "delete":
-                self._attached.pop(conversation, None)
-                life = self._deleting[re]
-                if life is not None and life.ended_at is None:
+                lives = self._deleting[re]
+                if reply.get("duplicate"):
+                    meant = lives  # what has the name since may be open, and stays so
+                else:
+                    meant = lives[-1:]
+                    self._attached.pop(conversation, None)
+                if all(life is not None and life.ended_at is None for life in meant):
                     self._wrong(f"it was not deleted before {reply}")
             case "fork":
                 key = self._key(reply["conversation"])

@@ -22,8 +22,8 @@ ENDLESS: list[Step] = [[Text("a")], 10_000.0]
 KEY = "alice/c"
 
 
-async def delete(r: Rig, key: str = KEY) -> Any:
-    command = Delete(id="d", conversation=key.rpartition("/")[2])
+async def delete(r: Rig, key: str = KEY, id_: str = "d") -> Any:
+    command = Delete(id=id_, conversation=key.rpartition("/")[2])
     return (await r.directory.delete(key, command, ALICE)).reply
 
 
@@ -177,8 +177,9 @@ async def test_deleting_stops_the_turn_and_leaves_nothing() -> None:
         assert await talk.rig.store.meta(KEY) is None
         assert await talk.rig.directory.find(KEY) is None
         assert talk.conversation.deleted
+        assert (await delete(talk.rig)).duplicate
         with pytest.raises(CommandError) as refused:
-            await delete(talk.rig)
+            await delete(talk.rig, id_="e")
         assert refused.value.body.code == "conversation_not_found"
         talk.conversation.detach(talk.viewer)
         talk.conversation = await talk.rig.conversation()
@@ -187,21 +188,42 @@ async def test_deleting_stops_the_turn_and_leaves_nothing() -> None:
         assert (await talk.done()).status == "completed"
 
 
-async def test_while_it_is_being_deleted_it_is_gone_and_may_be_begun_anew() -> None:
+async def test_what_is_being_deleted_is_not_found_once_it_has_gone() -> None:
+    async with talking(says("old")) as talk:
+        talk.send()
+        await talk.done()
+        await talk.rig.committer.flush()
+        gate = talk.rig.store.gate = anyio.Event()  # type: ignore[attr-defined]
+        found: list[Conversation | None] = []
+
+        async def find() -> None:
+            found.append(await talk.rig.directory.find(KEY))
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(delete, talk.rig)
+            await settled()
+            tasks.start_soon(find)
+            await settled()
+            early = [*found]
+            gate.set()
+        assert (early, found) == ([], [None])
+
+
+async def test_what_the_store_is_slow_to_let_go_may_be_begun_anew() -> None:
     async with talking(says("old"), says("new")) as talk:
         talk.send()
         await talk.done()
         await talk.rig.committer.flush()
         epoch = talk.conversation.log.epoch
         gate = talk.rig.store.gate = anyio.Event()  # type: ignore[attr-defined]
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(delete, talk.rig)
-            await settled()
-            assert await talk.rig.directory.find(KEY) is None
-            talk.conversation, _ = await talk.rig.directory.create(KEY, None, ALICE)
-            talk.viewer = talk.join("c9")
-            talk.send("anew")
-            gate.set()
+        with pytest.raises(StoreError):
+            await delete(talk.rig)
+        assert await talk.rig.directory.find(KEY) is None
+        talk.conversation, _ = await talk.rig.directory.create(KEY, None, ALICE)
+        talk.viewer = talk.join("c9")
+        gate.set()
+        await talk.rig.committer.flush()
+        talk.send("anew")
         await talk.done()
         assert talk.conversation.log.epoch != epoch
         assert talk.said() == ["user: anew"]

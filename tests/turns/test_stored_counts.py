@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
+from itertools import count
 from random import Random
 
 import anyio
@@ -21,6 +22,7 @@ from wsserver.turns.services import ConversationLimits
 
 TEAM = Principal(name="ann", space="alice/team")
 BRIEF = Retention(seconds=1_000.0)
+ids = count()
 
 
 class Counting(FaultyStore):
@@ -79,7 +81,7 @@ async def refused(r: Rig, name: str, by: Principal = ALICE) -> str:
 
 
 async def delete(r: Rig, name: str, by: Principal = ALICE) -> None:
-    command = Delete(id="d", conversation=name)
+    command = Delete(id=f"d{next(ids)}", conversation=name)
     assert (await r.directory.delete(by.key(name), command, by)).reply.ok
 
 

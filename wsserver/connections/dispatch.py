@@ -208,6 +208,7 @@ class Dispatch:
         with conversation.held():
             await until_kept(conversation.log)
             if conversation.deleted:
+                await self._directory.until_gone(conversation.log.key)
                 raise unknown_conversation()
             self._views.open(frame, conversation, cursor, created=created)
 

@@ -88,7 +88,7 @@ class Gate:
         self.marked = False
         held, log = self.held, self.log
         released: list[Held] = []
-        while held and (log.deleted or held[0].may_leave(log.settled)):
+        while held and (log.gone or held[0].may_leave(log.settled)):
             released.append(held.popleft())
         if log.stalled:
             now = [frame for frame in held if frame.meanwhile is not None]
@@ -123,7 +123,7 @@ class Gates:
         gate = self._gates.get(log)
         if gate is None:
             # Of a log that is gone nobody is told anything any more.
-            if log.deleted or held.may_leave(log.settled):
+            if log.gone or held.may_leave(log.settled):
                 self._leave(held, lost=held.changes > log.settled)
                 self._poke()
                 return

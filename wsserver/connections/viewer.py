@@ -59,10 +59,10 @@ class View:
     """
 
     __slots__ = (
-        "_alarm", "_begun", "_block", "_block_used", "_caught_up_at", "_flush_through",
-        "_gates", "_gathering", "_lens", "_now", "_offers", "_on_deleted", "_on_starved",
-        "_on_wake", "_push", "_window", "closed", "connection", "debt", "handles", "log", "position",
-        "ready", "starved",
+        "_alarm", "_begun", "_block", "_block_used", "_caught_up_at", "_cut_by",
+        "_flush_through", "_gates", "_gathering", "_lacks_after", "_lens", "_muted_from",
+        "_now", "_offers", "_on_deleted", "_on_starved", "_on_wake", "_push", "_window",
+        "closed", "connection", "debt", "handles", "log", "position", "ready", "starved",
     )  # fmt: skip
 
     def __init__(
@@ -93,7 +93,7 @@ class View:
                 stands in the ring (`ready`).
             on_starved: Told when the next entries are not in memory; it calls
                 `fetched` later.
-            on_deleted: Told that the log was deleted.
+            on_deleted: Told that the log is gone.
         """
         self.connection = connection
         self.handles: frozenset[str] = frozenset()
@@ -107,6 +107,7 @@ class View:
         self._begun: list[Entry] = []  # a block that goes on in what is fetched next
         self._block: list[Entry] = []  # entries that came from the store
         self._block_used: Callable[[], None] | None = None
+        self._lacks_after = 0  # the store gave nothing after this number
         self._lens = Lens(
             b'"%b"' % log.conversation.encode(),  # ids hold nothing to be escaped
             frames=options.frames,
@@ -125,6 +126,9 @@ class View:
             )
             self._alarm = Alarm(alarms, self._wake)
         self._flush_through = 0  # a reply waits until this was sent; 0 for none
+        # The last cut for which text is left out is stored with number `_cut_by`; the
+        # turns of those that are not begin at `_muted_from`.
+        self._cut_by = self._muted_from = 0
         self._gates = gates
         self._push = push
         self._on_wake = on_wake
@@ -143,8 +147,14 @@ class View:
         return self.position
 
     def mute(self, turn: int) -> None:
-        """From now on sends no text of that turn; its numbers go out as `skip`."""
+        """From now on sends no text of that turn; its numbers go out as `skip`.
+
+        They do once the log's cut is stored: a crash that takes the cut back must not
+        leave a client beyond text that it was not sent.
+        """
         muted = self._lens.muted
+        self._muted_from = min(turn, self._may_send_through)
+        self._cut_by = self.log.head
         if turn <= self.position:  # turns do not overlap: those before it are behind us
             muted.difference_update([before for before in muted if before < turn])
         muted.add(turn)
@@ -198,9 +208,9 @@ class View:
         The caller hands `out` to the transport before anything else can run.
         Goes over `max_bytes` by less than a frame.
         """
-        if self.log.deleted and not self.closed:
+        if self.log.gone and not self.closed:
             self._on_deleted(self)
-        if self.closed or self.starved:
+        if self.closed or self.starved or self.log.deleted:
             return 0
         through, window = self._flush_through, self._window
         if self.position >= through:
@@ -227,7 +237,8 @@ class View:
         """Whether the next `take` may give something."""
         if self.closed or self.starved:
             return False
-        if self.position >= self.log.stored and self._caught_up_at is None:
+        most = min(self.log.stored, self._may_send_through)
+        if self.position >= most and self._caught_up_at is None:
             return False
         window = self._window
         return window is None or window.room > 0 or self.position < self._flush_through
@@ -255,6 +266,8 @@ class View:
         """
         self.starved = False
         begun, self._begun = self._begun, []
+        if begun and not entries:
+            self._lacks_after = begun[-1].seq
         entries = [e for e in [*begun, *entries] if e.seq > self.position]
         if self.closed or not entries:
             used()
@@ -263,6 +276,17 @@ class View:
             return
         self._block, self._block_used = entries, used
         self._wake()
+
+    @property
+    def _may_send_through(self) -> int:
+        return MAX_SEQ if self.log.stored >= self._cut_by else self._muted_from
+
+    def _before_cut(self, through: int) -> int:
+        """Returns up to which number may be sent while a cut is not stored."""
+        through = min(through, self._muted_from)
+        if self.position >= through:
+            self._drop_block()  # others may be waiting for theirs
+        return through
 
     def _fill(self, window: Window, size: int) -> None:
         window.sent(self.position, size)
@@ -291,6 +315,8 @@ class View:
         position, now = self.position, self._now()
         through = gathering.through(position, self._block, max_bytes, now)
         begun = self._block
+        if through is None and begun and begun[-1].seq == self._lacks_after:
+            through = self._lacks_after  # a hole follows, which shows when this is sent
         if through is None or gathering.holding:
             self._drop_block()
         if through is None:
@@ -336,6 +362,8 @@ class View:
 
     def _send(self, through: int, max_bytes: int, out: list[bytes]) -> int:
         position = self.position
+        if self.log.stored < self._cut_by:
+            through = self._before_cut(through)
         if through <= position:
             return 0
         entries = self._block or self.log.read(position, max_bytes)

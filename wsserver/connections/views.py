@@ -188,9 +188,11 @@ class Views:
         self._deleting.add(conversation)
         try:
             yield
-            self.close(conversation)
         finally:
             self._deleting.discard(conversation)
+            opened = self._opened.get(conversation)
+            if opened is not None and opened.conversation.deleted:
+                self.close(conversation)
 
     def clear(self) -> None:
         """Leaves all, even where leaving one fails."""

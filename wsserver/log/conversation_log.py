@@ -40,7 +40,9 @@ class ConversationLog:
         head: The last number.
         stored: The last number that may leave the process.
         oldest: The first number that is kept; `head + 1` when none is.
-        deleted: Whether it is gone.
+        deleted: Whether nothing is done with it any more.
+        gone: Whether those who follow it may be told so: the store has let it go, or
+            does not answer.
         dirty: Whether the next commit has something of it to write.
         kept: Whether the store knows of it, so that a crash can't take it back.
         changes: How often it was changed: an entry, a receipt, the engine's state.
@@ -52,8 +54,8 @@ class ConversationLog:
         "_committed", "_compact_from", "_compact_through", "_counted", "_durable",
         "_hurry", "_keep_from", "_on_dirty", "_only_text", "_receipts", "_settled",
         "_settling", "_snapshot", "_store", "_tail", "_taken", "_trim_through", "_wakes",
-        "changes", "conversation", "deleted", "dirty", "epoch", "head", "kept", "key", "oldest",
-        "stalled", "stored",
+        "changes", "conversation", "deleted", "dirty", "epoch", "gone", "head", "kept", "key",
+        "oldest", "stalled", "stored",
     )  # fmt: skip
 
     def __init__(
@@ -84,7 +86,7 @@ class ConversationLog:
         self.epoch = meta.epoch
         self.head = self.stored = meta.head
         self.oldest = meta.oldest
-        self.deleted = False
+        self.deleted = self.gone = False
         self.dirty = False
         self.kept = kept or not store.durable
         self.changes = 0
@@ -212,7 +214,7 @@ class ConversationLog:
         return self._settled if self._durable else self.changes
 
     def subscribe(self, wake: Callable[[], None]) -> None:
-        """Calls `wake` when `stored`, `settled` or `stalled` moved or it was deleted.
+        """Calls `wake` when `stored`, `settled` or `stalled` moved, or it is deleted or gone.
 
         A wake-up carries nothing and may come without cause. It must neither
         subscribe nor unsubscribe anybody.
@@ -366,8 +368,13 @@ class ConversationLog:
             tell_all(self._wakes)
 
     def delete(self) -> None:
-        """Marks the log as gone and tells who follows it."""
+        """Ends the log in here; `go` has to follow."""
         self.deleted = True
+        tell_all(self._wakes)
+
+    def go(self) -> None:
+        """Takes note that a crash does not bring it back, and tells who follows it."""
+        self.gone = True
         tell_all(self._wakes)
 
     def _let_go(self, *, live: bool) -> None:

@@ -6,10 +6,11 @@ more than one of a key. What retention takes is `sweep`'s business.
 """
 
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import anyio
 import structlog
+from msgspec import structs
 
 from protocol.commands import Delete, Fork
 from protocol.content import Config
@@ -25,6 +26,7 @@ from wsserver.log.waiting import until_kept
 from wsserver.turns.admission import check_change, check_open, check_params
 from wsserver.turns.applied import Applied
 from wsserver.turns.conversation import Conversation
+from wsserver.turns.deletions import Deletions
 from wsserver.turns.errors import refusal, unknown_conversation
 from wsserver.turns.forking import branch_off, fill
 from wsserver.turns.loading import Loader
@@ -59,6 +61,7 @@ class Directory:
             unused=self._drop_unused,
         )
         self._counts = StoredCounts(store, committer, services.limits.stored)
+        self._deletions = Deletions()
         self._loaded: dict[str, Conversation] = {}
         self._loading: dict[str, anyio.Event] = {}
         self._fresh: set[str] = set()  # loaded, and maybe not used since
@@ -81,8 +84,7 @@ class Directory:
         Raises:
             StoreError: The store can't be read.
         """
-        while key in self._loading:
-            await self._loading[key].wait()
+        await self._until_settled(key)
         found = self._loaded.get(key)
         if found is not None:
             return found
@@ -159,6 +161,7 @@ class Directory:
             if known is not None:
                 return await self._kept_fork(known, principal)
             if source.deleted:
+                await self.until_gone(source.log.key)
                 raise unknown_conversation()
             if taken:
                 raise refusal(
@@ -185,10 +188,16 @@ class Directory:
     async def delete(self, key: str, command: Delete, principal: Principal) -> Applied:
         """Removes a conversation from the store and stops what runs in it.
 
+        The same command again leaves alone what has the name since.
+
         Raises:
             CommandError: There is none.
             StoreError: The store can't be read, or does not do it at the moment.
         """
+        reply = Reply(re=command.id, ok=True, outcome="deleted")
+        if self._deletions.knows(key, principal.name, command.id):
+            await self._committer.until_deleted(key)
+            return Applied(reply=structs.replace(reply, duplicate=True))
         found = await self.find(key)
         if found is None:
             if self._committer.deletes(key):  # it was told so before, and it took long
@@ -196,13 +205,38 @@ class Directory:
             raise unknown_conversation()
         if self._committer.stalled:
             raise StoreError(f"{key} can't be deleted now")
+        self._deletions.add(key, principal.name, command.id)
         self._leaves(key)
         found.delete()
         self._counts.gone(key)
+        self._services.tasks.start_soon(self._tell_gone, found)
         await self._committer.delete(key)
         log.info("conversation_deleted", key=key, by=principal.name)
-        reply = Reply(re=command.id, ok=True, outcome="deleted")
         return Applied(reply=reply)
+
+    async def until_gone(self, key: str) -> None:
+        """Waits until the store has let go what was deleted, or does not at the moment."""
+        with suppress(StoreError):
+            await self._committer.until_deleted(key)
+
+    async def _tell_gone(self, deleted: Conversation) -> None:
+        await self.until_gone(deleted.log.key)
+        deleted.log.go()
+
+    async def _until_settled(self, key: str) -> None:
+        """Waits while a key is looked for, or the store has yet to let it go.
+
+        What is deleted can't be found; but nobody is told so of what a crash would
+        bring back.
+        """
+        committer = self._committer
+        while True:
+            if key in self._loading:
+                await self._loading[key].wait()
+            elif key in self._loaded or committer.stalled or not committer.deletes(key):
+                return
+            else:
+                await self.until_gone(key)
 
     def discard(self, key: str) -> None:
         """Lets a stored conversation go that is not in memory."""

@@ -23,7 +23,7 @@ class Viewer(Protocol):
     def mute(self, turn: int) -> None:
         """From now on sends no text of that turn on this connection.
 
-        Numbers that hold such text go out as `skip`.
+        Numbers that hold such text go out as `skip`, once the log's cut is stored.
         """
         ...
 

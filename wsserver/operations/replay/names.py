@@ -38,8 +38,14 @@ class Names:
         self._live: dict[str, str] = {}
         self._recorded: dict[str, str] = {}
 
-    def to_live(self, frame: Frame, token: str | None) -> Frame:
-        """Returns a recorded frame as it has to be said now."""
+    def to_live(self, frame: Frame, title: str | None, token: str | None) -> Frame:
+        """Returns a recorded frame as it has to be said now.
+
+        Args:
+            frame: What was said.
+            title: Of the conversation that was meant (see `sight`); None for none.
+            token: Credentials; None for none.
+        """
         said = dict(frame)
         if "token" in said or said.get("type") == "hello":
             said["token"] = token  # a recording has none
@@ -47,12 +53,11 @@ class Names:
             said["token"] = NO_TOKEN
         if said.get("type") == "send" and self._fresh and self._redacted:
             said["content"] = said.get("id")  # by this the model knows what to say
-        name = said.get("conversation")
-        if isinstance(name, str):
-            self._numbers(name, said)
-            said["conversation"] = self._live_name(name)
-            if said.get("epoch") == self._recorded_sight.epochs.get(name):
-                said |= self._epoch(name)
+        if title is not None:
+            self._numbers(title, said)
+            said["conversation"] = self._live_name(said["conversation"])
+            if said.get("epoch") == self._recorded_sight.epochs.get(title):
+                said |= self._epoch(title)
         if isinstance(said.get("new"), str):
             said["new"] = self._live_name(said["new"])
         return said
@@ -67,36 +72,36 @@ class Names:
             self._bind(created, name)
         return frame | {"conversation": self._recorded.get(name, name)}
 
-    def _epoch(self, name: str) -> dict[str, str]:
-        epoch = self._live_sight.epochs.get(name)
+    def _epoch(self, title: str) -> dict[str, str]:
+        epoch = self._live_sight.epochs.get(title)
         return {} if epoch is None else {"epoch": epoch}
 
-    def _numbers(self, name: str, said: dict[str, Any]) -> None:
+    def _numbers(self, title: str, said: dict[str, Any]) -> None:
         for member in _NUMBERS:
             if isinstance(said.get(member), int):
-                said[member] = self._number(name, said[member])
+                said[member] = self._number(title, said[member])
         turn = said.get("turn")
         if isinstance(turn, int):
-            said["turn"] = self._turn(name, turn)
+            said["turn"] = self._turn(title, turn)
         call = said.get("call")
         if isinstance(call, str):
-            said["call"] = self._call(name, call)
+            said["call"] = self._call(title, call)
 
-    def _number(self, name: str, seq: int) -> int:
-        place = self._recorded_sight.place(name, seq)
-        found = None if place is None else self._live_sight.number(name, place)
+    def _number(self, title: str, seq: int) -> int:
+        place = self._recorded_sight.place(title, seq)
+        found = None if place is None else self._live_sight.number(title, place)
         return seq if found is None else found
 
-    def _turn(self, name: str, turn: int) -> int:
-        nth = self._recorded_sight.turn(name, turn)
-        return self._live_sight.turn_id(name, nth) or turn
+    def _turn(self, title: str, turn: int) -> int:
+        nth = self._recorded_sight.turn(title, turn)
+        return self._live_sight.turn_id(title, nth) or turn
 
-    def _call(self, name: str, call: str) -> str:
+    def _call(self, title: str, call: str) -> str:
         turn = call.removeprefix("call_").partition(".")[0]
         if not turn.isdecimal():
             return call
-        said = self._recorded_sight.call(name, int(turn), call)
-        return self._live_sight.call_id(name, said) or call
+        said = self._recorded_sight.call(title, int(turn), call)
+        return self._live_sight.call_id(title, said) or call
 
     def _live_name(self, name: str) -> str:
         if name not in self._live:

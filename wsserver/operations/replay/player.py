@@ -281,7 +281,7 @@ class _Company:
         if step.frame is None:
             await client.say("x" * step.bytes)
             return
-        frame = self._names.to_live(step.frame, self._stage.token)
+        frame = self._names.to_live(step.frame, step.title, self._stage.token)
         self._live.said(step.connection, frame)
         await client.say(orjson.dumps(frame).decode())
 

@@ -49,10 +49,12 @@ class Say(Step, frozen=True, kw_only=True):
 
     Attributes:
         frame: What it said; None for what was no JSON object.
+        title: Of the conversation that it meant (see `sight`); None for none.
         bytes: How long that was.
     """
 
     frame: Frame | None
+    title: str | None
     bytes: int
 
 
@@ -159,9 +161,18 @@ class _Writer:
                 connection=record.connection,
                 needs=self._since(),
                 frame=frame,
+                title=None if frame is None else self._title(frame),
                 bytes=record.bytes,
             )
         )
+
+    def _title(self, frame: Frame) -> str | None:
+        name, epoch = frame.get("conversation"), frame.get("epoch")
+        if not isinstance(name, str):
+            return None
+        if isinstance(epoch, str):
+            return self._sight.title_at(name, epoch)
+        return self._sight.title(name)
 
     def _show(self, number: int, record: Outbound) -> None:
         if not isinstance(record.frame, dict) or record.fault == "repeated":

@@ -3,6 +3,9 @@
 Two servers number alike only as long as they stream alike, so what both showed is
 compared by milestones: a reply to this command, the end of that turn, so many bytes
 of its text. Each side also keeps the protocol's rules: numbers fit, a turn ends once.
+
+A conversation that began anew under its name, as its epoch tells, is another one: it
+goes by a *title*, which is its name, with a count from the second one on.
 """
 
 from collections.abc import Callable
@@ -50,9 +53,10 @@ class Sight:
 
     Attributes:
         reached: The milestones so far, by key.
-        views: The conversations as all of the side's clients together have them.
+        views: The conversations as all of the side's clients together have them, by
+            title.
         faults: Which rules of the protocol were broken, in words.
-        epochs: Each conversation's epoch, as last told.
+        epochs: Each conversation's epoch, by title.
     """
 
     def __init__(
@@ -69,6 +73,7 @@ class Sight:
         self.views: dict[str, ConversationView] = {}
         self.faults: list[str] = []
         self.epochs: dict[str, str] = {}
+        self._lives: dict[str, int] = {}
         self._opens: dict[tuple[str, str], int | None] = {}
         self._cursors: dict[tuple[str, str], int] = {}
         self._turns: dict[str, dict[int, int]] = {}
@@ -96,13 +101,14 @@ class Sight:
             case Reply() as reply:
                 found = self._reply(connection, reply)
             case CaughtUp(conversation=name):
-                found = self._nth("caught_up", connection, name)
+                found = self._nth("caught_up", connection, self.title(name))
             case ErrorFrame(code=code):
                 found = self._nth("refused", connection, value=code)
             case ToolRequest(conversation=name, turn=turn, call=call, name=tool):
-                said = self.call(name, turn, call)
-                self._calls[name, said] = call
-                key = ("tool_request", connection, name, said)
+                title = self.title(name)
+                said = self.call(title, turn, call)
+                self._calls[title, said] = call
+                key = ("tool_request", connection, title, said)
                 found = self._reach(key, tool)
             case Pong() | Waiting() | Goaway() | AuthExpiring() | Heartbeat():
                 pass
@@ -114,32 +120,45 @@ class Sight:
 
     # Numbers of one side in words of both
 
-    def turn(self, conversation: str, turn: int) -> int:
+    def title(self, name: str) -> str:
+        """Returns the title of the conversation that has the name now."""
+        life = self._lives.get(name, 1)
+        return name if life == 1 else f"{name} ({life})"
+
+    def title_at(self, name: str, epoch: str) -> str:
+        """Returns the title of the one of that epoch; of the present one without any."""
+        last = self._lives.get(name, 1)
+        titles = [name, *(f"{name} ({life})" for life in range(2, last + 1))]
+        return next(
+            (title for title in titles if self.epochs.get(title) == epoch), titles[-1]
+        )
+
+    def turn(self, title: str, turn: int) -> int:
         """Returns which turn of the conversation it is, from 1, by the id of it."""
-        turns = self._turns.setdefault(conversation, {})
+        turns = self._turns.setdefault(title, {})
         return turns.setdefault(turn, len(turns) + 1)
 
-    def turn_id(self, conversation: str, nth: int) -> int | None:
+    def turn_id(self, title: str, nth: int) -> int | None:
         """Returns the id of a turn by which it is."""
-        turns = self._turns.get(conversation, {})
+        turns = self._turns.get(title, {})
         return next((turn for turn, place in turns.items() if place == nth), None)
 
-    def call(self, conversation: str, turn: int, call: str) -> str:
+    def call(self, title: str, turn: int, call: str) -> str:
         """Returns a call's id with the turn's place in that of its number."""
-        nth, index = self.turn(conversation, turn), _index(turn, call)
+        nth, index = self.turn(title, turn), _index(turn, call)
         return call if index is None else f"call of turn {nth}, {index}"
 
-    def call_id(self, conversation: str, call: str) -> str | None:
+    def call_id(self, title: str, call: str) -> str | None:
         """Returns the id of a call that was asked for, by what `call` says of it."""
-        return self._calls.get((conversation, call))
+        return self._calls.get((title, call))
 
-    def place(self, conversation: str, seq: int) -> Place | None:
+    def place(self, title: str, seq: int) -> Place | None:
         """Returns where a number is; None if that was not seen."""
-        return self._places.get(conversation, {}).get(seq)
+        return self._places.get(title, {}).get(seq)
 
-    def number(self, conversation: str, place: Place) -> int | None:
+    def number(self, title: str, place: Place) -> int | None:
         """Returns the number that is at a place, of a text the last up to it."""
-        numbers = self._numbers.get(conversation, {})
+        numbers = self._numbers.get(title, {})
         if place in numbers or place[0] != "text":
             return numbers.get(place)
         found = [
@@ -167,23 +186,21 @@ class Sight:
     def _opened(
         self, connection: str, reply: Reply, conversation: str, oldest: int
     ) -> None:
+        if self.epochs.get(self.title(conversation), reply.epoch) != reply.epoch:
+            self._lives[conversation] = self._lives.get(conversation, 1) + 1
+        title = self.title(conversation)
         after = self._opens.get((connection, reply.re))
         begin = after if reply.outcome == "replay" and after else oldest - 1
-        self._cursors[connection, conversation] = begin
+        self._cursors[connection, title] = begin
         # What is sent again may be of turns that were done.
-        self._done = {
-            done for done in self._done if done[:2] != (connection, conversation)
-        }
-        if self.epochs.get(conversation, reply.epoch) != reply.epoch:
-            for known in (self._turns, self._places, self._numbers, self.views):
-                known.pop(conversation, None)
+        self._done = {done for done in self._done if done[:2] != (connection, title)}
         if reply.epoch is not None:
-            self.epochs[conversation] = reply.epoch
-        if conversation not in self.views:
-            self.views[conversation] = ConversationView(last=begin)
+            self.epochs[title] = reply.epoch
+        if title not in self.views:
+            self.views[title] = ConversationView(last=begin)
 
     def _event(self, connection: str, event: LogEvent) -> Milestone | None:
-        name = event.conversation
+        name = self.title(event.conversation)
         self._fit(connection, event)
         turn = self.turn(name, event.turn) if isinstance(event, TurnEvent) else 0
         self._fold(event, turn)
@@ -212,7 +229,7 @@ class Sight:
 
     def _fit(self, connection: str, event: LogEvent) -> None:
         """Checks the order of numbers, and that nothing follows an end."""
-        name, first = event.conversation, first_seq(event)
+        name, first = self.title(event.conversation), first_seq(event)
         cursor = self._cursors.get((connection, name))
         if cursor is None:
             self._fault(connection, event, "came before the reply to `open`")
@@ -233,7 +250,7 @@ class Sight:
         )
 
     def _fold(self, event: LogEvent, turn: int) -> None:
-        name, first = event.conversation, first_seq(event)
+        name, first = self.title(event.conversation), first_seq(event)
         view = self.views.setdefault(name, ConversationView(last=first - 1))
         if first > view.last + 1:
             view.last = first - 1  # in no frame of ours; the fault is noted
@@ -252,7 +269,7 @@ class Sight:
         if isinstance(event, TextEvent):
             return ("text", turn, _kind(event), self._bytes(event))
         kind = _tag(event)
-        key = ("place", event.conversation, kind, turn)
+        key = ("place", self.title(event.conversation), kind, turn)
         self._counts[key] = self._counts.get(key, 0) + 1
         return (kind, turn, self._counts[key])
 
@@ -263,7 +280,7 @@ class Sight:
         """Returns the text that the event is a piece of, as far as it has come."""
         if not isinstance(event, TextEvent):
             return ""
-        turn = self.views[event.conversation].turns.get(event.turn)
+        turn = self.views[self.title(event.conversation)].turns.get(event.turn)
         text = None if turn is None else turn.growing(event)
         return "" if text is None else str(text)
 
