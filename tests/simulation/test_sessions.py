@@ -23,7 +23,7 @@ from tests.simulation.plan import Plan, make_plan
 from tests.simulation.shrink import shrink
 from tests.simulation.world import play
 
-SESSIONS = 3_000
+SESSIONS = 2_000
 PER_TEST = 250
 UNDER_TRIO = 200
 
