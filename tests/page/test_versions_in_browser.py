@@ -7,8 +7,10 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.page.test_chat_in_browser import (
+    ENDLESS_ANSWER,
     QUICK_ANSWER,
     SLOW_ANSWER,
+    STOPPED,
     ask,
     complete,
     text_grows,
@@ -101,11 +103,14 @@ def test_an_edit_can_be_left_and_an_empty_one_is_none(page: Page, address: str) 
 
 def test_what_waited_in_the_queue_can_not_be_replaced(page: Page, address: str) -> None:
     """Its number lies inside of the turn before, which a fork takes whole."""
-    visit(page, address, SLOW_ANSWER)
+    visit(page, address, ENDLESS_ANSWER)
     ask(page, "First")
     text_grows(page)
+    page.select_option("#model", ECHO.split(":")[0])
     ask(page, "Second")
-    complete(page, "complete", "complete")
+    expect(page.locator(".message .note:visible")).to_have_count(1)
+    page.click("#stop")
+    complete(page, STOPPED, "complete")
     expect(page.locator(".message").first.locator(".edit")).to_have_count(1)
     expect(page.locator(".message").last.locator(".edit")).to_have_count(0)
     actions = page.locator(".facts .acts")
