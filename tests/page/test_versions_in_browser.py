@@ -9,13 +9,13 @@ from playwright.sync_api import Page, expect
 from tests.page.test_chat_in_browser import (
     ENDLESS_ANSWER,
     QUICK_ANSWER,
-    SLOW_ANSWER,
     STOPPED,
     ask,
     complete,
     text_grows,
     visit,
 )
+from tests.page.tunnel import Tunnel
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(60)]
 
@@ -155,6 +155,7 @@ def test_a_tab_says_that_another_one_was_asked(
 
 
 def test_the_keys_do_what_their_list_says(page: Page, address: str) -> None:
+    tunnel = Tunnel(page)
     visit(page, address, ECHO)
     ask(page, "One")
     complete(page)
@@ -169,16 +170,22 @@ def test_the_keys_do_what_their_list_says(page: Page, address: str) -> None:
     page.keyboard.press("Alt+Shift+R")
     version(page, "2/2")
     complete(page)
+    tunnel.close()
     page.keyboard.press("Alt+Shift+D")
     expect(page.locator("#connection")).to_have_attribute("data-state", "waiting")
 
 
 def test_an_answer_on_a_bad_network_is_whole(page: Page, address: str) -> None:
-    visit(page, address, SLOW_ANSWER)
+    tunnel = Tunnel(page)
+    visit(page, address, ENDLESS_ANSWER)
     page.select_option("#network", "slow")
     ask(page, "Whatever happens")
     text_grows(page)
+    tunnel.close()
     page.click("#drop")
     expect(page.locator("#connection-text")).to_have_text(re.compile("again in"))
+    tunnel.open()
     expect(page.locator("#connection")).to_have_attribute("data-state", "online")
-    complete(page)
+    text_grows(page)
+    page.click("#stop")
+    complete(page, STOPPED)
