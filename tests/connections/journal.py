@@ -45,6 +45,23 @@ class Disk(MemoryStore):
         return await super().read(key, after, max_bytes)
 
 
+class GatedDisk(Disk):
+    """Commits only while its gate is open."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.gate = anyio.Event()
+        self.gate.set()
+
+    async def commit(self, writes: Any, now: float) -> None:
+        await self.gate.wait()
+        await super().commit(writes, now)
+
+    def hold(self) -> anyio.Event:
+        self.gate = anyio.Event()
+        return self.gate
+
+
 class CountingLog(ConversationLog):
     """Knows how often it was read."""
 

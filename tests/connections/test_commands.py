@@ -7,7 +7,7 @@ import msgspec
 import pytest
 import structlog
 
-from tests.connections.journal import Disk, settle, text
+from tests.connections.journal import Disk, GatedDisk, settle, text
 from tests.connections.wire import SETTINGS, Tokens, connected
 from tests.fakes.rig import ALICE, Rig, rig
 from tests.fakes.scripted import ScriptedProvider, says
@@ -186,13 +186,15 @@ async def test_new_credentials_of_the_same_principal() -> None:
 
 
 async def test_a_reply_waits_for_the_store_and_a_pong_does_not() -> None:
-    disk = Disk()
-    async with server(store=disk, interval_seconds=0.05) as r, connected(r) as client:
+    disk = GatedDisk()
+    async with server(store=disk) as r, connected(r) as client:
         await client.ask("open", conversation="c")
         await client.frame("caught_up")
+        gate = disk.hold()
         client.say("send", id="s1", conversation="c", content="hi")
         client.say("ping")
         assert (await client.frame())["type"] == "pong"
+        gate.set()
         frame = await client.frame()
         assert (frame["type"], frame["re"]) == ("reply", "s1")
         assert (await client.frame())["type"] == "message"

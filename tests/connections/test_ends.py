@@ -7,7 +7,7 @@ import msgspec
 import pytest
 import structlog
 
-from tests.connections.journal import Disk, numbers, settle, text
+from tests.connections.journal import Disk, GatedDisk, numbers, settle, text
 from tests.connections.wire import LIMITS, SETTINGS, Client, Wire, connected
 from tests.fakes.rig import rig
 from tests.fakes.scripted import ScriptedProvider, says
@@ -179,15 +179,18 @@ async def test_what_is_owed_goes_out_before_the_close_even_to_a_slow_client() ->
 
 
 async def test_replies_that_waited_leave_no_subscription() -> None:
-    async with server(store=Disk(), interval_seconds=0.1) as r:
+    disk = GatedDisk()
+    async with server(store=disk) as r:
         async with connected(r) as client:
             await client.ask("open", conversation="c")
+            gate = disk.hold()
             conversation = r.directory.loaded(LOCAL.key("c"))
             assert conversation is not None
             client.say("configure", id="x", conversation="c", config={})
             await settle()
             assert len(conversation.log._wakes) == 2
         assert not conversation.log._wakes
+        gate.set()
 
 
 async def test_closing_does_not_wait_for_a_client_that_does_not_read() -> None:

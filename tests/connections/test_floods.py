@@ -6,7 +6,7 @@ import anyio
 import msgspec
 import pytest
 
-from tests.connections.journal import Disk, settle
+from tests.connections.journal import GatedDisk, settle
 from tests.connections.wire import SETTINGS, connected, limited
 from tests.fakes.rig import rig
 from tests.fakes.scripted import ScriptedProvider, says
@@ -118,14 +118,15 @@ async def test_too_many_replies_wait_for_the_store(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("wsserver.connections.dispatch.MAX_HELD", 3)
-    async with (
-        server(store=Disk(), interval_seconds=0.05) as r,
-        connected(r) as client,
-    ):
+    disk = GatedDisk()
+    async with server(store=disk) as r, connected(r) as client:
         await client.ask("open", conversation="c")
+        gate = disk.hold()
         for n in range(6):
             client.say("configure", id=f"{n}", conversation="c", config={})
-        replies = [await client.frame("reply") for _ in range(6)]
+        replies = [await client.frame("reply") for _ in range(3)]
+        gate.set()
+        replies += [await client.frame("reply") for _ in range(3)]
         codes = {reply["re"]: reply.get("error", {}).get("code") for reply in replies}
         assert codes == {
             **dict.fromkeys("012"),

@@ -1,31 +1,12 @@
 """What a crash could take back has not left: replies, requests, what was made."""
 
-from typing import Any
-
 import anyio
 
-from tests.connections.journal import Disk, Journal, desk, settle
+from tests.connections.journal import Disk, GatedDisk, Journal, desk, settle
 from tests.connections.wire import Client, connected
 from tests.fakes.rig import rig
 from tests.fakes.scripted import ScriptedProvider
 from wsserver.connections.gates import Held
-
-
-class SlowDisk(Disk):
-    """Commits only while its gate is open."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.gate = anyio.Event()
-        self.gate.set()
-
-    async def commit(self, writes: Any, now: float) -> None:
-        await self.gate.wait()
-        await super().commit(writes, now)
-
-    def hold(self) -> anyio.Event:
-        self.gate = anyio.Event()
-        return self.gate
 
 
 async def replies_to(client: Client, *ids: str) -> list[str]:
@@ -39,7 +20,7 @@ async def replies_to(client: Client, *ids: str) -> list[str]:
 
 
 async def test_a_conversation_is_stored_before_its_open_is_answered() -> None:
-    disk = SlowDisk()
+    disk = GatedDisk()
     async with rig(ScriptedProvider([]), disk) as r, connected(r) as client:
         gate = disk.hold()
         client.say("open", id="o", conversation="c")
@@ -54,7 +35,7 @@ async def test_a_conversation_is_stored_before_its_open_is_answered() -> None:
 
 
 async def test_a_send_that_was_taken_back_stays_so() -> None:
-    disk = SlowDisk()
+    disk = GatedDisk()
     waiting = ScriptedProvider([anyio.Event()])
     async with rig(waiting, disk) as r, connected(r) as client:
         await client.ask("open", conversation="c")

@@ -16,6 +16,7 @@ WELCOME: dict[str, Any] = {
 }
 NOT_FOUND = {"code": "conversation_not_found", "message": "no", "retryable": False}
 DRAINED = 4601
+RESTART = 1012
 OPEN_SECONDS = 15.0
 
 
@@ -37,9 +38,14 @@ class ScriptedServer:
         self.events: list[dict[str, Any]] = []
         self.turn = 0
         self.deleted: set[str] = set()
+        # Whether no socket comes through, however often the page dials.
+        self.is_away = False
         page.route_web_socket("**/v1/chat", self._connect)
 
     def _connect(self, socket: WebSocketRoute) -> None:
+        if self.is_away:
+            socket.close(code=RESTART)
+            return
         self.sockets.append(socket)
         self._socket = socket
         self._had.clear()

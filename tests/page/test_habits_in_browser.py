@@ -6,12 +6,10 @@ import orjson
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.page.scripted import NOT_FOUND, ScriptedServer, proof
+from tests.page.scripted import NOT_FOUND, RESTART, ScriptedServer, proof
 from tests.page.test_chat_in_browser import QUICK_ANSWER, ask, complete, visit
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(60)]
-
-RESTART = 1012
 
 
 def test_a_reload_tells_no_old_answer_as_news(page: Page, address: str) -> None:
@@ -136,8 +134,10 @@ def test_a_restart_of_the_server_is_told_until_it_is_back(
     expect(bar).to_have_text(said)
     expect(bar).to_be_visible()
     expect(page.locator("#announcer")).to_have_text(said)
+    server.is_away = True
     server.close(RESTART)
     expect(bar).to_contain_text("The server restarts · again in")
+    server.is_away = False
     expect(page.locator("#connection")).to_have_attribute("data-state", "online")
     expect(bar).to_be_hidden()
     expect(page.locator("#announcer")).to_have_text("Connected.")

@@ -50,6 +50,14 @@ def pings(server: ScriptedServer) -> int:
     return sum(frame["type"] == "ping" for frame in server.received)
 
 
+def let_hear(page: Page, server: ScriptedServer) -> None:
+    """Waits until the page has heard all that was said to it, drawn or not: the answer
+    to its last ping comes behind, and tells of the way there and back."""
+    pong = {"type": "pong", "t": server.last("ping")["t"]}
+    server.say(pong | {"server_time": "2026-01-01T00:00:00.000Z"})
+    expect(page.locator("#connection-text")).to_contain_text("Connected · ")
+
+
 def test_a_hidden_page_makes_no_verdict_of_its_own(
     page: Page, open_page: Callable[[], ScriptedServer]
 ) -> None:
@@ -63,8 +71,7 @@ def test_a_hidden_page_makes_no_verdict_of_its_own(
     hide(page, hidden=False)
     page.wait_for_function("() => !document.hidden")
     assert pings(server) == before + 1
-    pong = {"type": "pong", "t": server.last("ping")["t"]}
-    server.say(pong | {"server_time": "2026-01-01T00:00:00.000Z"})
+    let_hear(page, server)
     page.clock.fast_forward(10_000)
     expect(page.locator("#connection")).to_have_attribute("data-state", "online")
     assert len(server.sockets) == 1
@@ -97,6 +104,7 @@ def test_the_memory_of_a_hidden_page_is_bounded(
             unacknowledged += len(CHUNK)
         else:
             held_back += CHUNK
+    let_hear(page, server)
     assert [frame for frame in server.received if frame["type"] == "ack"] == []
     assert heap_bytes(page) - before < 4 * window
     expect(page.locator(".turn .markdown")).to_have_count(0)

@@ -68,8 +68,16 @@ def test_the_reader_is_never_pulled_down(page: Page, server: ScriptedServer) -> 
               return it.scrollHeight - it.scrollTop - it.clientHeight <= 2; }"""
         )
 
+    def more(times: int) -> None:
+        server.event("delta", text="More.\n\n" * times)
+        nonlocal lines
+        lines += times
+        expect(page.locator(".markdown p")).to_have_count(lines)
+
+    lines = 60
     server.start(server.ask("hi"))
-    server.event("delta", text="A line.\n\n" * 60)
+    server.event("delta", text="A line.\n\n" * lines)
+    expect(page.locator(".markdown p")).to_have_count(lines)
     top()
     assert at_end()
     expect(page.locator("#to-end")).to_be_hidden()
@@ -78,12 +86,12 @@ def test_the_reader_is_never_pulled_down(page: Page, server: ScriptedServer) -> 
     expect(page.locator("#to-end")).to_be_visible()
     before = top()
     for _ in range(20):
-        server.event("delta", text="More.\n\n")
+        more(1)
         assert top() == before
     page.click("#to-end")
     top()
     assert at_end()
-    server.event("delta", text="More.\n\n" * 5)
+    more(5)
     top()
     assert at_end()
     page.mouse.wheel(0, -300)

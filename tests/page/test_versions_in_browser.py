@@ -7,13 +7,15 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.page.test_chat_in_browser import (
+    ENDLESS_ANSWER,
     QUICK_ANSWER,
-    SLOW_ANSWER,
+    STOPPED,
     ask,
     complete,
     text_grows,
     visit,
 )
+from tests.page.tunnel import Tunnel
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(60)]
 
@@ -101,11 +103,14 @@ def test_an_edit_can_be_left_and_an_empty_one_is_none(page: Page, address: str) 
 
 def test_what_waited_in_the_queue_can_not_be_replaced(page: Page, address: str) -> None:
     """Its number lies inside of the turn before, which a fork takes whole."""
-    visit(page, address, SLOW_ANSWER)
+    visit(page, address, ENDLESS_ANSWER)
     ask(page, "First")
     text_grows(page)
+    page.select_option("#model", ECHO.split(":")[0])
     ask(page, "Second")
-    complete(page, "complete", "complete")
+    expect(page.locator(".message .note:visible")).to_have_count(1)
+    page.click("#stop")
+    complete(page, STOPPED, "complete")
     expect(page.locator(".message").first.locator(".edit")).to_have_count(1)
     expect(page.locator(".message").last.locator(".edit")).to_have_count(0)
     actions = page.locator(".facts .acts")
@@ -150,6 +155,7 @@ def test_a_tab_says_that_another_one_was_asked(
 
 
 def test_the_keys_do_what_their_list_says(page: Page, address: str) -> None:
+    tunnel = Tunnel(page)
     visit(page, address, ECHO)
     ask(page, "One")
     complete(page)
@@ -164,16 +170,22 @@ def test_the_keys_do_what_their_list_says(page: Page, address: str) -> None:
     page.keyboard.press("Alt+Shift+R")
     version(page, "2/2")
     complete(page)
+    tunnel.close()
     page.keyboard.press("Alt+Shift+D")
     expect(page.locator("#connection")).to_have_attribute("data-state", "waiting")
 
 
 def test_an_answer_on_a_bad_network_is_whole(page: Page, address: str) -> None:
-    visit(page, address, SLOW_ANSWER)
+    tunnel = Tunnel(page)
+    visit(page, address, ENDLESS_ANSWER)
     page.select_option("#network", "slow")
     ask(page, "Whatever happens")
     text_grows(page)
+    tunnel.close()
     page.click("#drop")
     expect(page.locator("#connection-text")).to_have_text(re.compile("again in"))
+    tunnel.open()
     expect(page.locator("#connection")).to_have_attribute("data-state", "online")
-    complete(page)
+    text_grows(page)
+    page.click("#stop")
+    complete(page, STOPPED)

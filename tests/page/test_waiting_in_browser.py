@@ -55,10 +55,12 @@ def test_an_answer_goes_on_where_nobody_is_connected(
     server.event("delta", text="Half")
     expect(page.locator(".markdown")).to_have_text("Half")
     expect(line).to_be_hidden()
+    server.is_away = True
     page.click("#drop")
     expect(line).to_have_text(
         "not connected; the server, while it runs, goes on with the answer"
     )
+    server.is_away = False
     expect(page.locator("#connection")).to_have_attribute("data-state", "online")
     expect(line).to_be_hidden()
 
