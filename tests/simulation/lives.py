@@ -127,12 +127,14 @@ class Lives:
 
     Attributes:
         deletes: Names of conversations whose deletion somebody has asked for.
+        deleting: By id of a `delete`: what there was each time that it came in.
         asked: By id of a `fork`: what was there when it came in first.
         woken: Keys of what somebody has opened, or sent to, since the server started.
     """
 
     def __init__(self, keeping: Keeping, report: Callable[[str], None]) -> None:
         self.deletes: set[str] = set()
+        self.deleting: dict[str, list[Life | None]] = {}
         self.asked: dict[str, Asked] = {}
         self.woken: set[str] = set()
         self._keeping = keeping

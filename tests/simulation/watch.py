@@ -70,9 +70,7 @@ class Watch:
         self._trace = trace
         self._commands: dict[str, dict[str, Any]] = {}
         self._attached: dict[str, _Attached] = {}
-        self._deleting: dict[
-            str, list[Life | None]
-        ] = {}  # what there was to be deleted
+        self._deletes: dict[str, Life | None] = {}  # what there was when it came last
 
     def heard(self, data: bytes) -> None:
         """The server takes a frame in."""
@@ -86,7 +84,8 @@ class Watch:
             self._lives.woken.add(self._key(frame["conversation"]))
         elif frame["type"] == "delete":
             self._lives.deletes.add(frame["conversation"])
-            self._deleting.setdefault(frame["id"], []).append(life)
+            self._lives.deleting.setdefault(frame["id"], []).append(life)
+            self._deletes[frame["id"]] = life
         elif frame["type"] == "fork":
             head = life.head if life else 0
             asked = Asked(at=anyio.current_time(), life=life, head=head)
@@ -136,11 +135,12 @@ class Watch:
             case "close":
                 self._attached.pop(conversation, None)
             case "delete":
-                lives = self._deleting[re]
                 if reply.get("duplicate"):
-                    meant = lives  # what has the name since may be open, and stays so
+                    # What has the name since may be open, and stays so. It may have come
+                    # first on a connection that was lost.
+                    meant = self._lives.deleting[re]
                 else:
-                    meant = lives[-1:]
+                    meant = [self._deletes[re]]
                     self._attached.pop(conversation, None)
                 if all(life is not None and life.ended_at is None for life in meant):
                     self._wrong(f"it was not deleted before {reply}")

@@ -25,8 +25,9 @@ from tests.stores.samples import (
 )
 from tests.stores.sqlite_rig import crash, open_file, opened, query
 from wsserver.log.entry import compact, text_entry
-from wsserver.log.store import StoreError, Write
+from wsserver.log.store import MisfitError, StoreError, Write
 from wsserver.stores.rows import ROW_BYTES
+from wsserver.stores.sqlite import commit
 from wsserver.stores.sqlite.store import SqliteStore
 
 
@@ -315,3 +316,32 @@ async def test_a_file_stops_growing_as_what_is_dropped_makes_room(path: Path) ->
             pages.append(found[0])
     assert pages[9] > 50
     assert pages[59] <= pages[14]
+
+
+@pytest.mark.parametrize("of_one", [True, False])
+async def test_a_commit_may_be_longer_than_what_sqlite_takes_at_once(
+    path: Path, monkeypatch: pytest.MonkeyPatch, *, of_one: bool
+) -> None:
+    monkeypatch.setattr(commit, "MOST_BYTES", 500_000)
+    entries = [
+        text_entry("delta", seq, 1, f"{seq} " + "x" * 100_000) for seq in range(1, 21)
+    ]
+    long = [appending(entries, receipts=[receipt("r", NOW)])]
+    if not of_one:
+        long = [appending(entries[:1], f"anna/{n}") for n in range(20)]
+    misfit = appending(tokens(5, 5), OTHER)
+    async with opened(path) as store:
+        await store.commit([appending(tokens(1, 1), OTHER)], NOW)
+        store._writing.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, 1_000_000)
+        with pytest.raises(MisfitError) as refused:
+            await store.commit([*long, misfit], NOW)
+        assert refused.value.key == OTHER
+        assert not store._writing.in_transaction
+        assert await store.meta(long[0].key) is None
+
+        await store.commit([*long, Write(key=OTHER, delete=True)], NOW)
+        for write in long:
+            assert await store.meta(write.key) == write.meta
+            assert await store.read(write.key, 0, ALL) == write.entries
+            assert await store.receipts(write.key, 0, 10) == list(write.receipts)
+        assert await store.meta(OTHER) is None

@@ -1,5 +1,6 @@
 """What becomes of the output of a tool that the server runs."""
 
+import math
 from datetime import datetime, tzinfo
 from math import inf, nan
 from typing import Any, NoReturn
@@ -196,6 +197,12 @@ def test_an_output_fits_or_is_cut(output: Any, limit: int) -> None:
         assert len(msgspec.json.encode(shown)) <= limit
     if isinstance(output, str) and len(msgspec.json.encode(shown)) < limit - 120:
         assert shown == output.encode(errors="replace").decode()
+
+
+def test_what_the_tool_has_as_json_already_is_taken_as_it_is() -> None:
+    body = msgspec.Raw(b'{"next": null}')
+    assert fitted({"body": body}, 1000) == ("ok", {"body": {"next": None}})
+    assert fitted([body, math.inf], 1000)[0] == "error"
 
 
 def test_an_output_that_is_nested_too_deep_is_an_error() -> None:

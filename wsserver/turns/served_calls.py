@@ -165,10 +165,17 @@ def fitted(output: Any, max_bytes: int) -> tuple[Status, Any]:
 
 def _refuse_no_number(output: Any) -> None:
     """Raises `ValueError` where NaN or an infinity was written as null."""
+    plain = msgspec.to_builtins(output, str_keys=True, enc_hook=_raw)
     try:
-        json.dumps(msgspec.to_builtins(output, str_keys=True), allow_nan=False)
+        json.dumps(plain, allow_nan=False)
     except ValueError:
         raise ValueError("there is a NaN or an infinity in it") from None
+
+
+def _raw(value: Any) -> Any:
+    """Returns what is JSON already; it is all that `_encode` knows beyond the built in."""
+    assert isinstance(value, msgspec.Raw), "what can't be written was refused before"
+    return _decode(value)
 
 
 def _cut(text: str, characters: int, max_bytes: int) -> str:

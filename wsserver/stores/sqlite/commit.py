@@ -1,11 +1,14 @@
 """Writing rows of the SQLite store: writes in, one statement out.
 
 However many conversations are written, the statement takes all of them at once: their
-values as one JSON array, their blobs joined. See `commit.sql` for the reason.
+values as one JSON array, their blobs joined. See `commit.sql` for the reason. Only what
+is very long takes several, in one transaction.
 """
 
+import re
 import sqlite3
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 
 import msgspec
 import orjson
@@ -17,7 +20,7 @@ from wsserver.log.store import (
     MisfitError,
     Write,
 )
-from wsserver.stores.rows import Change, does_not_follow, misaligned
+from wsserver.stores.rows import Change, Row, does_not_follow, misaligned
 from wsserver.stores.sqlite.sql import statement
 
 _PREPARE = statement("commit")
@@ -27,8 +30,13 @@ INSERT INTO commit_of VALUES (
   :receipts, :senders, :since, :kept
 )
 """
+_NAMES = re.findall(r":(\w+)", _COMMIT)
 _NOT_FOLLOWING = statement("not_following")
 _CUT_ROWS = statement("cut_rows")
+
+MOST_BYTES = 16_777_216
+"""How much of entries one statement takes. SQLite takes no blob beyond 1 GB, and a fork
+may be as long; besides, what is joined is in memory a few times."""
 
 PAGE_BYTES = 4096
 """How large SQLite makes the pages of a new file."""
@@ -72,16 +80,30 @@ def write_rows(
     commit = _Commit(gone, now)
     for write, change in changes:
         commit.add(write, change)
-    values = commit.values()
+    alone = not commit.is_long or connection.in_transaction
     try:
-        # Not `execute`, which hands over the lock once more, for the new row's number.
-        connection.executemany(_COMMIT, [values])
+        with nullcontext() if alone else transaction(connection):
+            # Not `execute`, which hands over the lock once more, for the new row's number.
+            connection.executemany(_COMMIT, commit.values())
     except sqlite3.IntegrityError as error:
-        misfit = _misfit(connection, values)
+        misfit = _misfit(connection, next(commit.values()))
         if misfit is None:
             raise
         raise misfit from error
     return commit.pages
+
+
+@contextmanager
+def transaction(connection: sqlite3.Connection) -> Generator[None]:
+    """Everything inside happens, or nothing."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:  # some errors have ended it already
+            connection.execute("ROLLBACK")
+        raise
 
 
 def _misfit(
@@ -107,8 +129,41 @@ def _json(value: Sequence[object]) -> str | None:
     return orjson.dumps(value).decode() if value else None
 
 
+class _Batches:
+    """Rows of entries that one statement takes."""
+
+    def __init__(self) -> None:
+        self._values: list[object] = []
+        self._entries = _Joined()
+
+    @property
+    def full(self) -> bool:
+        return self._entries.length > MOST_BYTES
+
+    @property
+    def pages(self) -> int:
+        """About how many pages of the file they take."""
+        return len(self._values) + self._entries.pages
+
+    def add(self, key: str, row: Row) -> None:
+        self._values.append(
+            (
+                key,
+                row.first,
+                row.last,
+                row.bytes,
+                int(row.ends_turn),
+                len(row.entries),
+                *self._entries.add(row.encoded or encoded(row.entries)),
+            )
+        )
+
+    def values(self) -> dict[str, object]:
+        return {"batches": _json(self._values), "entries": self._entries.bytes()}
+
+
 class _Commit:
-    """What the statement is given."""
+    """What the statement is given, once or several times."""
 
     def __init__(self, gone: Sequence[str], now: float) -> None:
         self._now = now
@@ -116,8 +171,7 @@ class _Commit:
         self._metas: list[object] = []
         self._states = _Joined()
         self._dropped: list[tuple[str, int, int]] = []
-        self._batches: list[object] = []
-        self._entries = _Joined()
+        self._batches = [_Batches()]
         self._trimmed: list[object] = []
         self._given: list[object] = []
         self._receipts = _Joined()
@@ -140,17 +194,9 @@ class _Commit:
         if change.dropped:
             self._dropped.append((key, *change.dropped))
         for row in change.rows:
-            self._batches.append(
-                (
-                    key,
-                    row.first,
-                    row.last,
-                    row.bytes,
-                    int(row.ends_turn),
-                    len(row.entries),
-                    *self._entries.add(row.encoded or encoded(row.entries)),
-                )
-            )
+            if self._batches[-1].full:
+                self._batches.append(_Batches())
+            self._batches[-1].add(key, row)
         if write.trim_through:
             self._trimmed.append((key, write.trim_through))
         for receipt in write.receipts:
@@ -158,22 +204,46 @@ class _Commit:
             self._given.append((key, receipt.principal, receipt.id, receipt.at, *place))
             self._senders[key, receipt.principal] = None
 
-    def values(self) -> dict[str, object]:
-        """Returns what the statement's names stand for."""
+    @property
+    def is_long(self) -> bool:
+        """Whether the statement is needed more than once."""
+        return len(self._batches) > 1
+
+    def values(self) -> Iterator[dict[str, object]]:
+        """Returns what the statement's names stand for, each time.
+
+        What rows go by comes with the first of them, what goes by rows with the last.
+        """
+        for batches in self._batches:
+            values = dict.fromkeys(_NAMES) | batches.values()
+            if batches is self._batches[0]:
+                values |= self._first()
+            if batches is self._batches[-1]:
+                values |= self._last()
+            yield values | {"now": self._now}
+
+    @property
+    def pages(self) -> int:
+        """About how many pages of the file it writes."""
+        entries = sum([batches.pages for batches in self._batches])
+        return len(self._metas) + self._states.pages + entries
+
+    def _first(self) -> dict[str, object]:
         edges = [
             (key, seq)
             for key, first, last in self._dropped
             for seq in (first - 1, last)
         ]
         return {
-            "now": self._now,
             "gone": _json(self._gone),
             "metas": _json(self._metas),
             "states": self._states.bytes(),
             "edges": _json(edges),
             "dropped": _json(self._dropped),
-            "batches": _json(self._batches),
-            "entries": self._entries.bytes(),
+        }
+
+    def _last(self) -> dict[str, object]:
+        return {
             "trimmed": _json(self._trimmed),
             "given": _json(self._given),
             "receipts": self._receipts.bytes(),
@@ -181,12 +251,6 @@ class _Commit:
             "since": self._now - RECEIPTS_KEPT_SECONDS,
             "kept": RECEIPTS_KEPT,
         }
-
-    @property
-    def pages(self) -> int:
-        """About how many pages of the file it writes."""
-        written = self._states.pages + self._entries.pages
-        return len(self._metas) + len(self._batches) + written
 
 
 class _Joined:
@@ -205,6 +269,11 @@ class _Joined:
 
     def bytes(self) -> bytes:
         return b"".join(self._parts)
+
+    @property
+    def length(self) -> int:
+        """How many bytes they have."""
+        return self._end - 2
 
     @property
     def pages(self) -> int:

@@ -5,8 +5,6 @@ which a turn ran has a new epoch.
 """
 
 import sqlite3
-from collections.abc import Generator
-from contextlib import contextmanager
 from pathlib import Path
 
 import structlog
@@ -14,7 +12,7 @@ from msgspec import structs
 
 from wsserver.log.store import Meta, Write
 from wsserver.stores.rows import plan
-from wsserver.stores.sqlite.commit import write_rows
+from wsserver.stores.sqlite.commit import transaction, write_rows
 from wsserver.stores.sqlite.file import set_synchronous
 from wsserver.stores.sqlite.read import read_meta
 from wsserver.stores.sqlite.sql import statement
@@ -44,25 +42,12 @@ def recover(connection: sqlite3.Connection, path: Path) -> None:
     changes = [(write, plan(write, left.at)) for write in writes if write.entries]
     if changes or lost:
         set_synchronous(connection, "power")
-        with _transaction(connection):
+        with transaction(connection):
             write_rows(connection, (), changes, left.at)
             if lost:
                 log.warning("store_lost_text", path=str(path))
                 connection.execute(_RENEW_LIVE_EPOCHS)
     remove_text_files(path)
-
-
-@contextmanager
-def _transaction(connection: sqlite3.Connection) -> Generator[None]:
-    """Everything inside happens, or nothing."""
-    connection.execute("BEGIN IMMEDIATE")
-    try:
-        yield
-        connection.execute("COMMIT")
-    except BaseException:
-        if connection.in_transaction:  # some errors have ended it already
-            connection.execute("ROLLBACK")
-        raise
 
 
 def _recovered(left: Left, key: str, epoch: str, meta: Meta | None) -> Write | None:
