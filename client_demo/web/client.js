@@ -148,7 +148,7 @@ export class ChatClient {
     const after = create ? undefined : 0;
     const more = { window_bytes: windowBytes, max_delay_ms: maxDelayMs, config, view, include, after };
     const opened = this.#engine.open(id, { handles: Object.keys(this.#tools), ...given(more) });
-    if (config && reconfigure) this.#wanted.set(id, this.cursor(id).wanted.config);
+    if (config && reconfigure) this.#wanted.set(id, this.#engine.cursor(id).wanted.config);
     return opened;
   }
 
@@ -227,9 +227,10 @@ export class ChatClient {
     this.#engine.toolProgress(conversation, call);
   }
 
-  /** Where a conversation stands: `epoch` and `last`; undefined if it is not open. */
+  /** Where a conversation stands now: `epoch` and `last`; undefined if it is not open. */
   cursor(conversation) {
-    return this.#engine.cursor(conversation);
+    const cursor = this.#engine.cursor(conversation);
+    return cursor && { epoch: cursor.epoch, last: cursor.last };
   }
 
   /** Says that what arrived is on the screen, which opens the window again. */
@@ -267,7 +268,7 @@ export class ChatClient {
   #send(members) {
     const { conversation } = members;
     if (!this.conversations.has(conversation)) this.open(conversation);
-    else if (this.cursor(conversation)?.refused) this.#engine.open(conversation);
+    else if (this.#engine.cursor(conversation)?.refused) this.#engine.open(conversation);
     const id = members.id ?? this.#newId();
     const frame = { ...members, id };
     const answer = new Answer(this.conversations.get(conversation), id, (options) => this.interrupt(conversation, options));

@@ -4,10 +4,12 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
+import pytest
 from anyio.to_thread import run_sync
 
 from tests.operations.conftest import Command
 from tests.stores.samples import ALL, KEY, NOW, OTHER, appending, at_rest, tokens
+from tests.stores.sqlite_rig import crash
 from wsserver.stores.sqlite.store import SqliteStore
 
 
@@ -69,3 +71,24 @@ def test_where_there_is_no_store_none_is_made(
     assert ran.code == 1
     assert str(file) in ran.err
     assert not file.exists()
+
+
+@pytest.mark.parametrize("delete", [True, False])
+async def test_text_that_a_kill_left_is_looked_at_first(
+    wsserver: Command, tmp_path: Path, delete: bool
+) -> None:
+    file = tmp_path / "wsserver.db"
+    store = await run_sync(opened, file)
+    await store.commit([appending(tokens(1, 1))], NOW)
+    assert store.put_text(KEY, tokens(2, 2)[0])
+    await crash(store)
+
+    command = ("delete", KEY, "--yes") if delete else ("renew-epochs",)
+    ran = await run_sync(
+        lambda: wsserver("conversations", *command, "--store", f"sqlite:{file}")
+    )
+    assert ran.code == 0, ran.err
+
+    store = await run_sync(opened, file)
+    assert await store.read(KEY, 0, ALL) == ([] if delete else tokens(1, 2))
+    await store.close()

@@ -9,6 +9,7 @@ import pytest
 LIVES = 50
 
 
+@pytest.mark.timeout(150)
 @pytest.mark.parametrize(
     ("seed", "space"), [(1, "kept"), (2, "kept"), (3, "not-kept"), (4, "not-kept")]
 )

@@ -306,7 +306,8 @@ class Committer:
         misfit = logs[error.key]
         if error.compaction:
             misfit.leave_uncompacted()
-        elif self._due.pop(error.key, None) is not None:
+        elif self._due.get(error.key) is misfit:  # not deleted and begun anew since
+            del self._due[error.key]
             self._set_aside(misfit)
 
     def _failed(self, logs: dict[str, ConversationLog], error: BaseException) -> None:

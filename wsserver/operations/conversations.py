@@ -96,10 +96,10 @@ def delete(settings: Settings, keys: Sequence[str]) -> None:
     Raises:
         StoreError: A server has the store open, or it can't be written.
     """
-    from wsserver.stores.sqlite.sql import statement
+    from wsserver.stores.sqlite.commit import write_rows
 
     with _opened_alone(settings) as connection:
-        connection.execute(statement("delete"), {"keys": orjson.dumps(keys).decode()})
+        write_rows(connection, keys, (), now=0)
         # Where SQLite moved a row to another page, the old one may still have it.
         connection.execute("VACUUM")
 

@@ -265,6 +265,7 @@ def _unknown_member(name: str, what: str, members: Iterable[str]) -> str:
     remedy = f"[{name}.NAME] may have {', '.join(known)}"
     if "params" in known:
         known += [f"params.{each}" for each in ANSWER_TOKENS]
+        remedy += "; members of the request go into its `params`"
     _, _, misspelt = what.partition("unknown field `")
     return _suggestion(misspelt.rstrip("`"), known, remedy)
 

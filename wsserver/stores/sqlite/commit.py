@@ -68,7 +68,7 @@ def write_rows(
     Deletions go first, so one commit may delete a conversation and begin it anew.
 
     Args:
-        connection: Of the writing thread, prepared.
+        connection: One that was prepared.
         gone: The conversations to delete.
         changes: What is to be written of others.
         now: Seconds since the epoch.

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from wsserver.log.store import StoreError
 from wsserver.stores import Durability
+from wsserver.stores.sqlite.commit import prepare
 from wsserver.stores.sqlite.disk_space import check_spare, keeps_space
 from wsserver.stores.sqlite.sql import statement
 
@@ -214,6 +215,7 @@ class SqliteFile:
             f"fullfsync = {int(durability == 'power')}",
         ):
             connection.execute(f"PRAGMA {pragma}")
+        prepare(connection)
 
     def _check_version(self, connection: sqlite3.Connection) -> None:
         (tables,) = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()

@@ -23,7 +23,6 @@ from protocol.ids import MAX_SEQ
 from wsserver.log.entry import Entry
 from wsserver.log.store import Meta, Receipt, StoreError, Write
 from wsserver.stores import Durability
-from wsserver.stores.sqlite.commit import prepare
 from wsserver.stores.sqlite.file import (
     SqliteFile,
     closed,
@@ -98,7 +97,6 @@ class SqliteStore:
                 closing(self._file.connect(durability))
             )
             try:
-                prepare(self._writing)
                 recover(self._writing, self._file.path)
                 files = TextFiles(self._file.path, power=durability == "power")
                 opening.callback(files.remove)
