@@ -285,6 +285,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gathering, "MOST_BYTES", 250)
 
 
+@pytest.mark.no_cover
 @settings(deadline=None, max_examples=400, suppress_health_check=[HealthCheck.too_slow])
 @given(
     steps=steps,

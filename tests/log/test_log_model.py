@@ -224,6 +224,7 @@ STEPS: list[Callable[[Model], Any]] = [
 ]  # fmt: skip
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("durable", [True, False])
 @given(data=st.data())
 @settings(max_examples=80, deadline=None)

@@ -8,6 +8,7 @@ no tool ran twice for one call.
 from collections import Counter
 from typing import Any
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
@@ -249,6 +250,7 @@ class LossyLink(RuleBasedStateMachine):
                 assert set(sends) == wanted, "a message is missing"
 
 
+pytestmark = pytest.mark.no_cover
 TestLossyLink = LossyLink.TestCase
 TestLossyLink.settings = settings(
     max_examples=150, stateful_step_count=60, deadline=None

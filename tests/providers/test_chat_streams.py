@@ -38,6 +38,7 @@ def test_at_the_cuts_it_came_with(case: Case) -> None:
     check_events(case, decode(case, case.answer.splits))
 
 
+@pytest.mark.no_cover
 @every_stream
 def test_byte_by_byte(case: Case) -> None:
     check_events(case, decode(case, range(1, len(case.body))))

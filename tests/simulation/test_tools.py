@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from tests.simulation.plan import Plan, Step
 from tests.simulation.world import play
 
-TOOL_TURNS = 600
+TOOL_TURNS = 400
 CLIENTS = 2
 MESSAGES = 5
 MOST_FRAMES = 150

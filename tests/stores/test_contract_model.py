@@ -377,5 +377,6 @@ SqliteStores.TestCase.settings = settings(
     stateful_step_count=30,
     suppress_health_check=[HealthCheck.too_slow],
 )
-TestMemory = pytest.mark.timeout(120)(MemoryStores.TestCase)  # finding a small case
-TestSqlite = pytest.mark.timeout(120)(SqliteStores.TestCase)  # takes a while
+pytestmark = [pytest.mark.no_cover, pytest.mark.timeout(120)]  # to find a small case
+TestMemory = MemoryStores.TestCase  # takes a while
+TestSqlite = SqliteStores.TestCase
