@@ -33,6 +33,13 @@ async def test_body_and_headers() -> None:
     assert sent.headers["x-team"] == "a"
 
 
+async def test_values_arrive_as_they_were_given() -> None:
+    params = {"logit_bias": {"\u00e9\U0001f600": -(2**70)}, "seed": 2**64, "top_p": 0.1}
+    async with rig() as it:
+        sent = await it.sent(params=params)
+    assert {name: sent.json[name] for name in params} == params
+
+
 async def test_no_key_is_sent_that_was_not_given(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -1,7 +1,8 @@
 """The provider for every upstream that speaks the Chat Completions API.
 
-The openai SDK makes the request, `http.transport` sends it, `decoder` reads the
-raw bytes of the answer: building the SDK's typed chunks would cost 80 times as much.
+The openai SDK makes and authenticates the request, `http.transport` sends it, `decoder`
+reads the raw bytes of the answer: building the SDK's typed chunks would cost 80 times as
+much. The body is encoded here, for going through its members takes the SDK a while.
 Nothing is retried here and no timer runs but that of connecting: the turn's timers
 stop a model call by cancelling it.
 """
@@ -30,7 +31,7 @@ from wsserver.engine.model import (
 )
 from wsserver.engine.secrets import without_userinfo
 from wsserver.providers.chat.decoder import ChatDecoder
-from wsserver.providers.chat.request import request_members
+from wsserver.providers.chat.request import request_body
 from wsserver.providers.chat.usage_asked import UsageAsked
 from wsserver.providers.faults.failures import StatusError, keys, without_key
 from wsserver.providers.http.unpacking import UnreadableError
@@ -140,28 +141,31 @@ class OpenAIChat:
 
     async def _post(self, request: ModelRequest, *, asks_usage: bool) -> "UpstreamBody":
         client = await self._ready_client()
+        import httpx2
+        import openai
+
         from wsserver.providers.http.transport import body_of
 
-        manager = client.chat.completions.with_streaming_response.create(
-            model=request.model,
-            messages=[],  # Those in `extra_body` count: the SDK does not copy them.
-            stream=True,
-            extra_body=request_members(
-                request, self._settings.params, asks_usage=asks_usage
-            ),
-            extra_headers=self._own_headers(request),
-        )
+        body = request_body(request, self._settings.params, asks_usage=asks_usage)
         try:
             # Left open: `stream` closes the body. Nothing is awaited in between
             # that a cancellation could hit.
-            response = await manager.__aenter__()
+            response = await client.post(
+                "/chat/completions",
+                cast_to=httpx2.Response,
+                content=body,
+                options={"headers": self._own_headers(request)},
+                stream=True,
+                stream_cls=openai.AsyncStream[object],
+            )
         except StatusError as error:
             failure = without_key(error.failure, self._key)
             raise StatusError(failure, error.status) from None
         except UpstreamError as error:
             failure = without_key(error.failure, self._key)
             raise UpstreamError(failure) from error.__cause__
-        return body_of(response.http_response)
+        assert isinstance(response, httpx2.Response), "it was asked for as it is"
+        return body_of(response)
 
     def _own_headers(self, request: ModelRequest) -> "dict[str, str | openai.Omit]":
         import openai

@@ -3,11 +3,15 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
+import msgspec
+
 from wsserver.engine.model import ModelRequest
 from wsserver.providers.exact_json import is_array, is_object
 
 OWN_MEMBERS: Final = ("model", "messages", "stream")
 """Said for each request by the provider, never by settings or the client."""
+
+_encode = msgspec.json.Encoder().encode
 
 _OPTIONS: Final = "stream_options"
 _USAGE: Final = "include_usage"
@@ -19,6 +23,14 @@ def is_own(name: str) -> bool:
     Some do not mind its case, and of two that are alike heed the last.
     """
     return name.casefold() in OWN_MEMBERS
+
+
+def request_body(
+    request: ModelRequest, params: Mapping[str, Any], *, asks_usage: bool
+) -> bytes:
+    """Returns the body; for the arguments see `request_members`."""
+    members = request_members(request, params, asks_usage=asks_usage)
+    return _encode({"model": request.model, "stream": True, **members})
 
 
 def request_members(
