@@ -33,6 +33,15 @@ async def test_body_and_headers() -> None:
     assert sent.headers["x-team"] == "a"
 
 
+@pytest.mark.parametrize("ending", ["", "/", "//"])
+async def test_a_base_url_may_end_in_a_slash(ending: str) -> None:
+    async with FakeUpstream() as upstream:
+        upstream.script(Reply(body=b"data: [DONE]\n\n"))
+        async with provider_for(upstream.base_url + ending) as provider:
+            await call(provider, request())
+    assert upstream.requests[0].path == "/v1/chat/completions"
+
+
 async def test_values_arrive_as_they_were_given() -> None:
     params = {"logit_bias": {"\u00e9\U0001f600": -(2**70)}, "seed": 2**64, "top_p": 0.1}
     async with rig() as it:

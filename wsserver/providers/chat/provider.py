@@ -96,6 +96,8 @@ class OpenAIChat:
         _check_url(settings.base_url)
         url = urlsplit(settings.base_url)
         self.address = f"{url.scheme}://{url.netloc.rpartition('@')[2]}"
+        # Whole: the SDK would put it together anew for each request.
+        self._url = f"{settings.base_url.rstrip('/')}/chat/completions"
         self._settings = settings
         self._key = keys(settings.api_key, settings.headers, settings.base_url)
         self._slots = anyio.Semaphore(settings.pool_size)
@@ -151,7 +153,7 @@ class OpenAIChat:
             # Left open: `stream` closes the body. Nothing is awaited in between
             # that a cancellation could hit.
             response = await client.post(
-                "/chat/completions",
+                self._url,
                 cast_to=httpx2.Response,
                 content=body,
                 options={"headers": self._own_headers(request)},
