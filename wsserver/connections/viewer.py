@@ -153,7 +153,8 @@ class View:
         leave a client beyond text that it was not sent.
         """
         muted = self._lens.muted
-        self._muted_from = min(turn, self._may_send_through)
+        pending = self.log.stored < self._cut_by  # a cut before
+        self._muted_from = min(turn, self._muted_from) if pending else turn
         self._cut_by = self.log.head
         if turn <= self.position:  # turns do not overlap: those before it are behind us
             muted.difference_update([before for before in muted if before < turn])
@@ -237,8 +238,10 @@ class View:
         """Whether the next `take` may give something."""
         if self.closed or self.starved:
             return False
-        most = min(self.log.stored, self._may_send_through)
-        if self.position >= most and self._caught_up_at is None:
+        through = self.log.stored
+        if through < self._cut_by:
+            through = min(through, self._muted_from)
+        if self.position >= through and self._caught_up_at is None:
             return False
         window = self._window
         return window is None or window.room > 0 or self.position < self._flush_through
@@ -276,10 +279,6 @@ class View:
             return
         self._block, self._block_used = entries, used
         self._wake()
-
-    @property
-    def _may_send_through(self) -> int:
-        return MAX_SEQ if self.log.stored >= self._cut_by else self._muted_from
 
     def _before_cut(self, through: int) -> int:
         """Returns up to which number may be sent while a cut is not stored."""
