@@ -170,63 +170,69 @@ def test_a_bad_value_is_blamed_on_its_source(
         ("openai_api_key = 'k'", "may hold no secret; set OPENAI_API_KEY instead"),
         ("[models.a]\nmodel = 'b'", "missing required field `base_url`"),
         ("[models.a]\nbase_url = 'b'\nbase_ulr = 'c'", "unknown field `base_ulr`"),
-        ("[models.a]\nbase_url = 4", "models.a.base_url: Expected `str`, got `int` in"),
+        (
+            "[models.a]\nbase_url = 4",
+            "models.a.base_url: Expected text, got a whole number in",
+        ),
         ("models = 3", "models: 3 from {file}: models can't be used; expected a table"),
         (
             "[params_max]\nn = 'x'",
             (
-                "params_max.n: Expected `int | float`, got `str` in {file}; write a number"
+                "params_max.n: Expected a number, got text in {file}; write a number"
                 " from 0"
             ),
         ),
-        ("[params_max]\nn = -1", "params_max.n: Expected `int` >= 0 in {file}; write"),
-        ("[params_max]\nn = inf", "params_max.n: Expected `float` <= "),
+        (
+            "[params_max]\nn = -1",
+            "params_max.n: Expected a whole number >= 0 in {file}; write",
+        ),
+        ("[params_max]\nn = inf", "params_max.n: Expected a number <= "),
         ("params_max = 3", "params_max can't be used; expected a table of numbers"),
         (
             "[models.a]\nbase_url = 'b'\nparams_max = 4",
             (
-                "models.a.params_max: Expected `object | null`, got `int` in {file}; write"
+                "models.a.params_max: Expected a table, got a whole number in {file}; write"
                 " a table of numbers\n"
             ),
         ),
         (
             "[models.a]\nbase_url = 'b'\nparams_max = {n = 1, seed = -1}",
-            "models.a.params_max.seed: Expected `int` >= 0 in {file}; write a number from 0\n",
+            "models.a.params_max.seed: Expected a whole number >= 0 in {file}; write a number from 0\n",
         ),
         (
             "[models.a]\nbase_url = 'b'\nheaders = {x-team = 1}",
-            "models.a.headers.x-team: Expected `str`, got `int` in {file}; write text\n",
+            "models.a.headers.x-team: Expected text, got a whole number in {file}; write text\n",
         ),
         (
             "[models.a]\nbase_url = 'b'\nheaders = 'x-team'",
-            "models.a.headers: Expected `object`, got `str` in {file}; write a table of text\n",
+            "models.a.headers: Expected a table, got text in {file}; write a table of text\n",
         ),
         (
             "[models.a]\nbase_url = 'b'\nparams = 1",
-            "models.a.params: Expected `object`, got `int` in {file}; write a table\n",
+            "models.a.params: Expected a table, got a whole number in {file}; write a table\n",
         ),
         (
             "[models.a]\nbase_url = 'b'\nparams_allowed = [1]",
             (
-                "models.a.params_allowed[0]: Expected `str`, got `int` in {file}; write a"
+                "models.a.params_allowed[0]: Expected text, got a whole number in {file}; write a"
                 " list, each text\n"
             ),
         ),
         (
             "[models.a]\nbase_url = 'b'\ncontext_tokens = 0",
-            "models.a.context_tokens: Expected `int` >= 1 in {file}; write a whole number from 1\n",
+            "models.a.context_tokens: Expected a whole number >= 1 in {file}; write a whole number from 1\n",
         ),
         (
             "[models.a]\nbase_url = 'b'\nparams_max = {max_tokens = '5'}",
             (
-                "models.a.params_max.max_tokens: Expected `int | float`, got `str` in"
+                "models.a.params_max.max_tokens: Expected a number, got text in"
                 " {file}; write a number from 0\n"
             ),
         ),
-        ("[params_max]\nn = '5'", "params_max.n: Expected `int | float`, got `str` in"),
+        ("[params_max]\nn = '5'", "params_max.n: Expected a number, got text in"),
         (
             "[tools.a]\ncall = 'b'\ntimeout_seconds = '5'",
-            "tools.a.timeout_seconds: Expected `float | null`, got `str` in {file}; write a",
+            "tools.a.timeout_seconds: Expected a number, got text in {file}; write a",
         ),
         *(
             (
@@ -255,7 +261,7 @@ def test_a_bad_value_is_blamed_on_its_source(
         ),
         (
             "[models]\na = 3",
-            "models.a: Expected `object`, got `int` in {file}; [models.NAME] may have base_url,",
+            "models.a: Expected a table, got a whole number in {file}; [models.NAME] may have base_url,",
         ),
     ],
 )

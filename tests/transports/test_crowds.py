@@ -135,3 +135,25 @@ def test_the_systems_queue_is_made_to_fit() -> None:
             for client in clients:
                 client.close()
             queues.close()
+
+
+async def test_a_page_that_may_not_connect_is_counted(crowded: Any) -> None:
+    with capture_logs() as lines:
+        _, answer = await crowded.raw(Origin="https://evil.example")
+        crowded.listener._turned_away.tell()
+    assert answer[9:12] == b"403"
+    assert crowded.reasons == {"origin": 1}
+    [line] = [line for line in lines if line["event"] == "origin_refused"]
+    assert line["origin"] == "https://evil.example"
+
+
+async def test_a_page_that_may_not_connect_is_named_once_a_second() -> None:
+    away = TurnedAway(lambda _: None)
+    with capture_logs() as lines:
+        for name in ("a", "b" * 1000):
+            away.add_page(f"https://{name}.example")
+        away.tell()
+    [line] = lines
+    assert (line["event"], line["log_level"]) == ("origin_refused", "warning")
+    assert line["clients"] == 2
+    assert line["origin"] == f"https://{'b' * 192}"

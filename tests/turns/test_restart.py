@@ -11,7 +11,7 @@ import anyio
 import pytest
 
 from protocol.content import Tool
-from protocol.events import DoneEvent, ToolResultEvent, UsageEvent
+from protocol.events import DoneEvent, MessageEvent, ToolResultEvent, UsageEvent
 from tests.engine.story import check_prompt
 from tests.fakes.counted import Recorder
 from tests.fakes.faulty import FaultyStore
@@ -28,6 +28,7 @@ from tests.turns.talk import (
     until,
 )
 from wsserver.engine.model import Reasoning, Text
+from wsserver.engine.moments import wall_of
 from wsserver.engine.usage import BYTES_PER_TOKEN
 from wsserver.log.store import Store, StoreError
 from wsserver.stores.sqlite.store import SqliteStore
@@ -77,6 +78,7 @@ async def test_a_turn_that_was_cut_off_ends_as_server_restarted(
 ) -> None:
     store = FaultyStore()
     before = await crash(store, script)
+    await anyio.sleep(1)
     async with restarted(store, says("again")) as r:
         metrics = Recorder()
         r.services.metrics = metrics
@@ -94,6 +96,11 @@ async def test_a_turn_that_was_cut_off_ends_as_server_restarted(
         assert isinstance(done, DoneEvent)
         assert (done.status, done.reason) == ("incomplete", "server_restarted")
         assert done.text.bytes == len(text)
+        asked = next(event for event in log if isinstance(event, MessageEvent))
+        lasted_ms = 1000 * (r.services.clock.wall() - wall_of(asked.at))
+        assert done.timing.queue_ms < 1
+        assert done.timing.total_ms == pytest.approx(lasted_ms, abs=1)
+        assert lasted_ms >= 1000
         counted = log[-2]
         assert isinstance(counted, UsageEvent)
         assert (counted.output_tokens, counted.model_calls) == usage

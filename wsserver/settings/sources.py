@@ -11,6 +11,7 @@ would still have to be written.
 """
 
 import difflib
+import re
 import tomllib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -37,6 +38,18 @@ _FOREIGN_VARIABLES = {
     "OPENAI_BASE_URL": "openai_base_url",
 }
 _EACH_NUMBER = "write a number from 0"
+_TYPES = re.compile("`([^`]+)`")
+_IN_TOML = {
+    "array": "a list",
+    "bool": "true or false",
+    "date": "a date",
+    "datetime": "a date and time",
+    "float": "a number",
+    "int": "a whole number",
+    "object": "a table",
+    "str": "text",
+    "time": "a time",
+}
 _SHOWN = 64  # characters of a value that can't be used
 DEFAULT = "default"
 """The origin of a value that nobody gave."""
@@ -255,8 +268,17 @@ def _table_fault(name: str, tables: Mapping[str, object], origin: str) -> str:
                 table = cast("dict[str, dict[str, object]]", entry)[where[1:]]
                 where += f".{_first_wrong(where[1:], table, entry, kind)}"
                 remedy = "write text" if "Expected `str`" in what else _EACH_NUMBER
+            if what.startswith("Expected"):
+                what = _TYPES.sub(_in_toml, what)
             return f"{name}.{key}{where}: {what} in {path}; {remedy}"
     raise AssertionError("an entry is wrong where the table is")
+
+
+def _in_toml(types: re.Match[str]) -> str:
+    """Says in TOML's words what msgspec calls by Python's."""
+    names = [name for name in types[1].split(" | ") if name != "null"]
+    words = [_IN_TOML.get(name, name) for name in names]
+    return " or ".join(words).replace("a whole number or a number", "a number")
 
 
 def _unknown_member(name: str, what: str, members: Iterable[str]) -> str:

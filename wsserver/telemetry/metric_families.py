@@ -143,7 +143,8 @@ class Families:
             "Connections answered with 503 or 429 for want of room: `full`"
             " (`max_connections`), `crowd` (more at once than can be listened to; with"
             " TLS dropped), `address` (`max_address_connections`), `draining`. And those"
-            " whose TLS handshake took too long: `handshake`.",
+            " whose TLS handshake took too long: `handshake`; and pages that may not"
+            " connect: `origin`.",
             "reason",
         )
         self.frame_errors = self._counter(

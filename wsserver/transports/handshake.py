@@ -36,6 +36,22 @@ class RefusedError(Exception):
         self.message = message
 
 
+class OriginError(RefusedError):
+    """A page may not connect.
+
+    Attributes:
+        origin: Its origin.
+    """
+
+    def __init__(self, origin: str) -> None:
+        super().__init__(
+            HTTPStatus.FORBIDDEN,
+            "Pages of that origin may not connect; allowed_origins names those"
+            " that may.",
+        )
+        self.origin = origin
+
+
 class Admission(Struct, frozen=True, kw_only=True):
     """The rules of one server.
 
@@ -76,18 +92,15 @@ class Admission(Struct, frozen=True, kw_only=True):
         `Origin` means no browser.
 
         Raises:
-            RefusedError: It may not.
+            OriginError: It may not.
+            RefusedError: A header is malformed.
         """
         origin = _one(headers, "Origin")
         if origin is None or origin in self.allowed_origins:
             return
         host = _one(headers, "Host") or ""
         if not _same_host(host, {_host_of(origin)}):
-            raise RefusedError(
-                HTTPStatus.FORBIDDEN,
-                "Pages of that origin may not connect; allowed_origins names those"
-                " that may.",
-            )
+            raise OriginError(origin)
 
 
 def read_handshake(headers: Headers, peer: str) -> Handshake:

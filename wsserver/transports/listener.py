@@ -21,7 +21,12 @@ from protocol.ids import SUBPROTOCOL
 from wsserver.connections.transport import Handshake, Transport
 from wsserver.transports.accept_queues import AcceptQueues
 from wsserver.transports.addresses import AddressCounts, Network, client_address
-from wsserver.transports.handshake import Admission, RefusedError, read_handshake
+from wsserver.transports.handshake import (
+    Admission,
+    OriginError,
+    RefusedError,
+    read_handshake,
+)
 from wsserver.transports.http import (
     METRICS_PATH,
     PROBES,
@@ -256,6 +261,8 @@ class Listener:
             connection.path = path
             connection.client = read_handshake(request.headers, peer)
         except RefusedError as refused:
+            if isinstance(refused, OriginError):
+                self._turned_away.add_page(refused.origin)
             log.debug("refused", status=refused.status.value, about=refused.message)
             response = respond(refused.status, refused.message)
             if refused.status is HTTPStatus.UNAUTHORIZED:

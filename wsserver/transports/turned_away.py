@@ -10,11 +10,14 @@ from typing import Literal
 
 import structlog
 
-Reason = Literal["full", "crowd", "address", "draining", "handshake"]
+Reason = Literal["full", "crowd", "address", "draining", "handshake", "origin"]
 """Why: `max_connections` are taken; more came at once than can be listened to; one
-address has its share; the server is about to stop; TLS took too long."""
+address has its share; the server is about to stop; TLS took too long; it is a page of
+an origin that may not connect."""
 
 TELL_SECONDS = 1.0
+
+_MOST_SHOWN = 200
 
 log = structlog.get_logger(__name__)
 
@@ -26,16 +29,22 @@ class TurnedAway:
         """Takes what counts each for the metrics."""
         self._count = count
         self._untold = Counter[Reason]()
+        self._origin = ""  # of the last page that was
         self._timer: asyncio.TimerHandle | None = None
 
     def add(self, reason: Reason) -> None:
         """Counts one; the log is told where the server has no room or the peer stalls."""
         self._count(reason)
-        if reason in ("full", "crowd", "handshake"):
+        if reason in ("full", "crowd", "handshake", "origin"):
             self._untold[reason] += 1
             if self._timer is None:
                 loop = asyncio.get_running_loop()
                 self._timer = loop.call_later(TELL_SECONDS, self.tell)
+
+    def add_page(self, origin: str) -> None:
+        """Counts a page that may not connect, which an operator may have forgotten."""
+        self._origin = origin[:_MOST_SHOWN]
+        self.add("origin")
 
     def tell(self) -> None:
         """Tells now of those that were not told of yet."""
@@ -48,6 +57,14 @@ class TurnedAway:
                 "handshakes_dropped",
                 clients=late,
                 about="their TLS handshakes took too long",
+            )
+        pages = self._untold.pop("origin", 0)
+        if pages:
+            log.warning(
+                "origin_refused",
+                clients=pages,
+                origin=self._origin,
+                about="if that page is yours, name its origin in allowed_origins",
             )
         if self._untold:
             log.warning(

@@ -205,11 +205,11 @@ class Directory:
             raise unknown_conversation()
         if self._committer.stalled:
             raise StoreError(f"{key} can't be deleted now")
-        self._deletions.add(key, principal.name, command.id)
         self._leaves(key)
         found.delete()
         self._counts.gone(key)
         self._services.tasks.start_soon(self._tell_gone, found)
+        self._deletions.add(key, principal.name, command.id)
         await self._committer.delete(key)
         log.info("conversation_deleted", key=key, by=principal.name)
         return Applied(reply=reply)

@@ -4,8 +4,10 @@ from collections.abc import Iterable
 
 import msgspec
 
+from protocol.content import Timing
 from protocol.events import (
     DoneEvent,
+    MessageEvent,
     StartEvent,
     ToolCallEvent,
     ToolResultEvent,
@@ -14,6 +16,7 @@ from protocol.events import (
 )
 from wsserver.engine.conversation import ConversationState
 from wsserver.engine.ending import Ending, error_members, stopped
+from wsserver.engine.moments import wall_of
 from wsserver.engine.timing import Stopwatch
 from wsserver.engine.usage import BYTES_PER_TOKEN
 from wsserver.log.conversation_log import ConversationLog
@@ -25,6 +28,7 @@ from wsserver.turns.turn_report import TurnReport
 _start = msgspec.json.Decoder(StartEvent).decode
 _result = msgspec.json.Decoder(ToolResultEvent).decode
 _call = msgspec.json.Decoder(ToolCallEvent).decode
+_message = msgspec.json.Decoder(MessageEvent).decode
 
 
 class _Left:
@@ -34,14 +38,13 @@ class _Left:
         open_calls: Calls that were not settled, in call order.
         output_tokens: An estimate.
         kinds: What there is of it.
-        model: The model that was asked for.
-        request: Its request id.
+        start: Its first event.
     """
 
     def __init__(self, entries: Iterable[Entry]) -> None:
         self.open_calls: list[str] = []
         self.output_tokens = 0
-        self.model = self.request = ""
+        self.start: StartEvent | None = None
         self.kinds: set[str] = set()
         self._batches = 0
         tokens = size = 0
@@ -62,8 +65,7 @@ class _Left:
     def _take(self, entry: Entry) -> None:
         match entry.kind:
             case "start":
-                start = _start(entry.body)
-                self.model, self.request = start.model, start.request_id
+                self.start = _start(entry.body)
             case "tool_call":
                 call = _call(entry.body)
                 self.open_calls.append(call.call)
@@ -114,13 +116,15 @@ def end_by_log(
     turn = state.running
     entries = [entry for entry in log.tail(turn) if entry.turn == turn]
     left = _Left(entries)
+    start = left.start
     if "done" not in left.kinds:
+        assert start is not None, "the tail holds the turn"
         report = report or TurnReport(
             services.metrics,
             key=log.key,
             turn=turn,
-            request=left.request,
-            model=left.model,
+            request=start.request_id,
+            model=start.model,
         )
         for call in left.open_calls:
             log.append(
@@ -144,7 +148,6 @@ def end_by_log(
         if failure is not None and "error" not in left.kinds:
             error = log.append(TurnErrorEvent, turn=turn, **error_members(failure))
             report.failed(error)
-        now = services.clock.now()
         through = cut_through(entries, turn)
         kept = proof(entries, turn, log.head if through is None else through)
         done = log.append(
@@ -153,8 +156,19 @@ def end_by_log(
             status=how.status,
             reason=how.reason,
             text=kept,
-            timing=Stopwatch(accepted_at=now, started_at=now).timing(now, 0),
+            timing=_timing(log, start, services.clock.wall()),
         )
         report.ended(done)
     state.running = state.asked_tokens = 0
     log.compact_soon()
+
+
+def _timing(log: ConversationLog, start: StartEvent, wall: float) -> Timing:
+    """Returns what the log tells of a turn's times; how fast its tokens came it does not."""
+    started_at = accepted_at = wall_of(start.at)
+    for entry in log.tail(start.message)[:1]:  # nothing where it is trimmed
+        if entry.kind == "message":
+            accepted_at = min(started_at, wall_of(_message(entry.body).at))
+    return Stopwatch(accepted_at=accepted_at, started_at=started_at).timing(
+        max(wall, started_at), 0
+    )
