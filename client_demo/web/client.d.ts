@@ -233,6 +233,7 @@ export class ChatClient {
   drop(offlineMs?: number): void;
   wake(): void;
   open(id?: string, options?: OpenOptions): Conversation;
+  /** Opens the conversation where it is not open; so does `ask`. */
   send(conversation: string, content: Content, options?: SendOptions): Answer;
   ask(conversation: string, content: Content, options?: SendOptions): Promise<string>;
   sendAgain(conversation: string, id: string): Answer;

@@ -134,6 +134,11 @@ def test_the_package_names_files_that_are_there() -> None:
     assert all((WEB / name).is_file() for name in named), named
 
 
+def test_the_package_brings_the_licence() -> None:
+    licence = (WEB.parents[1] / "LICENSE").read_text()
+    assert (WEB / "LICENSE").read_text() == licence
+
+
 def test_the_page_of_the_docs_lists_all_keys() -> None:
     docs = (WEB.parents[1] / "docs" / "how-to" / "chat-page.md").read_text()
     source = (WEB / "page" / "page.js").read_text()

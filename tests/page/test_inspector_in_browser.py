@@ -11,7 +11,7 @@ from playwright.sync_api import Page, expect
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(60)]
 
 SERVER_FLAGS = ["--inspect"]
-MODEL = "demo/long:tokens=240,tokens_per_second=40"
+MODEL = "demo/long:tokens=480,tokens_per_second=40"
 
 
 def chat(page: Page, address: str) -> None:
