@@ -154,7 +154,8 @@ export class ChatClient {
 
   /**
    * Says something; it arrives once, whatever happens to the connection. A conversation that
-   * is not open is opened as by `open(conversation)`. What JSON can't hold is a `TypeError`. With the policy `interrupt` the turn that runs keeps what had arrived here, or what
+   * is not open is opened as by `open(conversation)`. What JSON can't hold is a `TypeError`.
+   * With the policy `interrupt` the turn that runs keeps what had arrived here, or what
    * `seenSeq` says.
    */
   send(conversation, content, { policy, seenSeq, onDisconnect, metadata } = {}) {
