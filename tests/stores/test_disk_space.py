@@ -160,7 +160,7 @@ async def test_a_link_to_a_disk_that_keeps_no_space_is_minded(
         with monkeypatch.context() as patched:
             real = os.statvfs
             patched.setattr(
-                os, "statvfs", lambda of: full_disk if of == path else real(of)
+                os, "statvfs", lambda of: full_disk if of == elsewhere else real(of)
             )
             with pytest.raises(StoreError, match="less than 16 MiB"):
                 await store.commit([appending(tokens(2, 2))], NOW)

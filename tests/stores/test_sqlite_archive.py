@@ -7,6 +7,7 @@ from pathlib import Path
 
 import anyio
 import pytest
+from anyio import to_thread
 
 from tests.stores.samples import (
     ALL,
@@ -252,7 +253,7 @@ async def test_the_database_of_another_program_is_an_error(path: Path) -> None:
 
 
 async def test_who_has_the_file_open_can_be_asked(path: Path) -> None:
-    assert lock_owner(path) is None, "nobody ever had"
+    assert await to_thread.run_sync(lock_owner, path) is None, "nobody ever had"
     async with opened(path):
-        assert lock_owner(path) == os.getpid()
-    assert lock_owner(path) is None
+        assert await to_thread.run_sync(lock_owner, path) == os.getpid()
+    assert await to_thread.run_sync(lock_owner, path) is None

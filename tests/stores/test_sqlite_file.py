@@ -2,19 +2,24 @@
 
 import errno
 import fcntl
+import os
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import anyio
+import anyio.to_thread
 import pytest
 from structlog.testing import capture_logs
 
 from tests.stores.samples import ALL, KEY, NOW, OTHER, appending, tokens
 from tests.stores.sqlite_rig import begin, crash, open_file, opened, query, stream
-from wsserver.log.store import StoreError
+from wsserver.log.entry import Entry
+from wsserver.log.store import StoreError, Write
 from wsserver.stores import Durability
 from wsserver.stores.sqlite import file as sqlite_file
+from wsserver.stores.sqlite.archive import Archive
 from wsserver.stores.sqlite.file import SCHEMA_VERSION, boot_id
 from wsserver.stores.sqlite.store import SqliteStore
 
@@ -23,6 +28,12 @@ async def contents(path: Path) -> dict[str, bytes]:
     """Returns what is in the file, and in those of text."""
     names = ("s.db", "s.db-text1", "s.db-text2")
     return {name: await anyio.Path(path.parent / name).read_bytes() for name in names}
+
+
+def archived(path: Path) -> list[Entry]:
+    """Returns the entries that are seen beside the server."""
+    with closing(Archive(path)) as archive:
+        return list(archive.entries(archive.find(KEY)))
 
 
 async def test_a_second_server_is_refused(path: Path) -> None:
@@ -35,6 +46,33 @@ async def test_a_second_server_is_refused(path: Path) -> None:
     assert "\n" not in str(caught.value)
     async with opened(path):
         pass
+
+
+async def test_a_second_server_is_refused_by_whatever_link_it_comes(path: Path) -> None:
+    link, folder = path.with_name("link.db"), path.with_name("folder")
+    link.symlink_to(path)
+    folder.symlink_to(path.parent)
+    for first, second in ((path, link), (link, path), (link, folder / path.name)):
+        async with opened(first):
+            with pytest.raises(StoreError, match="is in use"):
+                async with opened(second):
+                    pass
+            owner = await anyio.to_thread.run_sync(sqlite_file.lock_owner, second)
+            assert owner == os.getpid()
+
+
+async def test_text_of_a_killed_server_is_found_by_another_link(path: Path) -> None:
+    link = path.with_name("link.db")
+    link.symlink_to(path)
+    for killed, again in ((link, path), (path, link)):
+        store = await open_file(killed)
+        await begin(store)
+        stream(store, 2, 3)
+        await crash(store)
+        assert await anyio.to_thread.run_sync(archived, again) == tokens(1, 3)
+        async with opened(again) as store:
+            assert await store.read(KEY, 0, ALL) == tokens(1, 3)
+            await store.commit([Write(key=KEY, delete=True)], NOW)
 
 
 async def test_an_open_that_failed_holds_no_lock(path: Path) -> None:

@@ -19,7 +19,7 @@ from wsserver.log.entry import Entry
 from wsserver.log.reading import READ_BYTES
 from wsserver.log.store import StoreError
 from wsserver.stores.rows import take
-from wsserver.stores.sqlite.file import check_ours, explained
+from wsserver.stores.sqlite.file import check_ours, explained, located
 from wsserver.stores.sqlite.read import read_entries, read_meta, snapshot
 from wsserver.stores.sqlite.sql import statement
 from wsserver.stores.sqlite.text_files import Left, read_text_files
@@ -63,7 +63,7 @@ class Archive:
         Raises:
             StoreError: There is none, or it is no store.
         """
-        self.path = path.expanduser().absolute()
+        self.path = located(path)
         if not self.path.exists():
             raise StoreError(
                 f"{self.path}: there is no such file; name the server's with"

@@ -67,6 +67,14 @@ def explained(error: sqlite3.Error | OSError, path: Path) -> StoreError:
     return StoreError(f"{path}: {error}. {_REMEDIES.get(code, '')}".rstrip())
 
 
+def located(path: Path) -> Path:
+    """Returns where a store is, whatever links lead to it.
+
+    What stands beside it bears its name: the lock, SQLite's log and the files of text.
+    """
+    return Path(os.path.realpath(path.expanduser()))
+
+
 class SqliteFile:
     """A database file that this process alone has open.
 
@@ -74,7 +82,7 @@ class SqliteFile:
     too) and takes the lock; `connect`, then `opened`, then `closed`, `release`.
 
     Attributes:
-        path: Where it is.
+        path: Where it is, see `located`.
     """
 
     def __init__(self, path: Path) -> None:
@@ -83,7 +91,7 @@ class SqliteFile:
         Raises:
             StoreError: It can't be created, or another server has it open.
         """
-        self.path = path.expanduser().absolute()
+        self.path = located(path)
         self._is_store = False
         if sqlite3.sqlite_version_info < _OLDEST_SQLITE:
             wanted = ".".join(map(str, _OLDEST_SQLITE))
@@ -92,7 +100,8 @@ class SqliteFile:
                 f"which needs {wanted}; use `--store memory` or another Python"
             )
         try:
-            self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            # Not what a link leads to: that disk may not be there at the moment.
+            path.expanduser().parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._lock = self._take_lock()
             try:
                 self._make()
@@ -109,12 +118,12 @@ class SqliteFile:
             ) from error
 
     def _make(self) -> None:
-        """Makes the file where there is none, or what a link leads to."""
+        """Makes the file where there is none."""
         if not self.path.exists():
             os.close(os.open(self.path, os.O_WRONLY | os.O_CREAT, 0o600))
 
     def _is_kept(self) -> bool:
-        """Returns whether the file, which may be a link to elsewhere, keeps its space.
+        """Returns whether the file, which may be mounted by itself, keeps its space.
 
         Only before SQLite opens it: closing it lets go of SQLite's own locks.
         """
@@ -257,7 +266,7 @@ def lock_owner(path: Path) -> int | None:
     A server that starts in the same instant may be refused for it.
     """
     try:
-        lock = os.open(f"{path}.lock", os.O_RDONLY)
+        lock = os.open(f"{located(path)}.lock", os.O_RDONLY)
     except OSError:
         return None
     try:
