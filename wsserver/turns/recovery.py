@@ -38,7 +38,7 @@ class _Left:
         open_calls: Calls that were not settled, in call order.
         output_tokens: An estimate.
         kinds: What there is of it.
-        start: Its first event.
+        start: Its first event; None where a store has lost it.
     """
 
     def __init__(self, entries: Iterable[Entry]) -> None:
@@ -118,13 +118,12 @@ def end_by_log(
     left = _Left(entries)
     start = left.start
     if "done" not in left.kinds:
-        assert start is not None, "the tail holds the turn"
         report = report or TurnReport(
             services.metrics,
             key=log.key,
             turn=turn,
-            request=start.request_id,
-            model=start.model,
+            request=start.request_id if start else "",
+            model=start.model if start else "",
         )
         for call in left.open_calls:
             log.append(
@@ -163,12 +162,14 @@ def end_by_log(
     log.compact_soon()
 
 
-def _timing(log: ConversationLog, start: StartEvent, wall: float) -> Timing:
+def _timing(log: ConversationLog, start: StartEvent | None, wall: float) -> Timing:
     """Returns what the log tells of a turn's times; how fast its tokens came it does not."""
-    started_at = accepted_at = wall_of(start.at)
-    for entry in log.tail(start.message)[:1]:  # nothing where it is trimmed
-        if entry.kind == "message":
-            accepted_at = min(started_at, wall_of(_message(entry.body).at))
+    started_at = accepted_at = wall
+    if start is not None:
+        started_at = accepted_at = wall_of(start.at)
+        for entry in log.tail(start.message)[:1]:  # another where it is trimmed
+            if entry.seq == start.message:
+                accepted_at = min(started_at, wall_of(_message(entry.body).at))
     return Stopwatch(accepted_at=accepted_at, started_at=started_at).timing(
         max(wall, started_at), 0
     )
