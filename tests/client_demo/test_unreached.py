@@ -4,7 +4,6 @@ import socket
 import ssl
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from functools import partial
 
 import anyio
 import anyio.abc
@@ -13,6 +12,7 @@ import pytest
 from client_demo.client import connect
 from client_demo.errors import NotConnectedError
 from client_demo.unreached import why_unreached
+from tests.fakes.serving import serving
 
 URL = "wss://chat.example:8765/v1/chat"
 
@@ -31,11 +31,8 @@ async def answering(data: bytes) -> AsyncGenerator[int]:
             await stream.receive()
             await stream.send(data)
 
-    listener = await anyio.create_tcp_listener(local_host="127.0.0.1")
-    async with listener, anyio.create_task_group() as tasks:
-        tasks.start_soon(partial(listener.serve, answer))
-        yield listener.extra(anyio.abc.SocketAttribute.local_port)
-        tasks.cancel_scope.cancel()
+    async with serving(answer) as port:
+        yield port
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,8 @@ import anyio
 import anyio.abc
 from msgspec import Struct
 
+from tests.fakes.serving import serving
+
 CHUNK = 65_536
 
 
@@ -159,9 +161,5 @@ async def proxy(url: str) -> AsyncGenerator[Proxy]:
     """Starts a proxy in front of a server's URL."""
     host, _, port = url.partition("://")[2].partition("/")[0].rpartition(":")
     made = Proxy((host, int(port)))
-    listener = await anyio.create_tcp_listener(local_host="127.0.0.1", local_port=0)
-    made.port = listener.extra(anyio.abc.SocketAttribute.local_port)
-    async with listener, anyio.create_task_group() as tasks:
-        tasks.start_soon(listener.serve, made.serve)
+    async with serving(made.serve) as made.port:
         yield made
-        tasks.cancel_scope.cancel()

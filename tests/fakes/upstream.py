@@ -24,6 +24,7 @@ import orjson
 from anyio.abc import SocketAttribute, SocketStream
 from anyio.lowlevel import checkpoint
 
+from tests.fakes.serving import serving
 from tests.fakes.strict_messages import find_fault
 
 _WAIT_SECONDS = 10.0
@@ -163,13 +164,13 @@ class FakeUpstream:
         return self.requests
 
     async def __aenter__(self) -> Self:
-        listener = await anyio.create_tcp_listener(local_host="127.0.0.1")
-        await self._exits.enter_async_context(listener)
-        self._port = listener.extra_attributes[SocketAttribute.local_port]()
         if self._accepts:
-            group = await self._exits.enter_async_context(anyio.create_task_group())
-            self._exits.callback(group.cancel_scope.cancel)
-            group.start_soon(listener.serve, self._serve)
+            served = serving(self._serve)
+            self._port = await self._exits.enter_async_context(served)
+        else:
+            listener = await anyio.create_tcp_listener(local_host="127.0.0.1")
+            await self._exits.enter_async_context(listener)
+            self._port = listener.extra(SocketAttribute.local_port)
         return self
 
     async def __aexit__(self, *_: object) -> None:

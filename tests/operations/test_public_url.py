@@ -3,7 +3,6 @@
 import ipaddress
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ from websockets.http11 import Request, Response
 
 from tests.fakes.proxy import Fault, proxy
 from tests.fakes.server import server
+from tests.fakes.serving import serving
 from wsserver.operations.checks import dialogue, public_url
 from wsserver.operations.checks.dialogue import judge_stream
 from wsserver.operations.checks.findings import Finding
@@ -226,10 +226,7 @@ async def test_something_that_speaks_no_http() -> None:
         async with stream:
             await stream.send(b"220 mail.example ESMTP\r\n")
 
-    listener = await anyio.create_tcp_listener(local_host="127.0.0.1")
-    port = listener.extra(anyio.abc.SocketAttribute.local_port)
-    async with listener, anyio.create_task_group() as tasks:
-        tasks.start_soon(partial(listener.serve, hang_up))
+    async with serving(hang_up) as port:
         found = await visited(f"http://127.0.0.1:{port}")
         assert found["page"].status == "fail"
         assert found["page"].remedy == (
@@ -240,7 +237,6 @@ async def test_something_that_speaks_no_http() -> None:
             f"it has no TLS there: write http://127.0.0.1:{port}, or let the proxy have"
             " it"
         )
-        tasks.cancel_scope.cancel()
 
 
 @pytest.mark.parametrize("from_here", [False, True])

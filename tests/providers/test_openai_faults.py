@@ -8,10 +8,11 @@ from typing import Any
 
 import anyio
 import pytest
-from anyio.abc import SocketAttribute, SocketStream
+from anyio.abc import SocketStream
 from anyio.lowlevel import checkpoint
 
 from tests.fakes.replies import delta, event, json_reply, streamed, text_events, usage
+from tests.fakes.serving import serving
 from tests.fakes.upstream import FakeUpstream, Reply
 from tests.providers.upstream_rig import (
     WAIT_SECONDS,
@@ -46,14 +47,8 @@ async def bare_server(says: bytes) -> AsyncGenerator[str]:
             if says:
                 await stream.send(says)
 
-    async with (
-        await anyio.create_tcp_listener(local_host="127.0.0.1") as listener,
-        anyio.create_task_group() as group,
-    ):
-        group.start_soon(listener.serve, serve)
-        port = listener.extra_attributes[SocketAttribute.local_port]()
+    async with serving(serve) as port:
         yield f"http://127.0.0.1:{port}/v1"
-        group.cancel_scope.cancel()
 
 
 async def failure_at(base_url: str, **settings: object) -> Failure:
