@@ -73,7 +73,15 @@ async def test_a_name_that_nobody_knows() -> None:
 
 @pytest.mark.parametrize(
     "base_url",
-    ["ftp://host/v1", "http://[::bad/v1", "http://host:x/v1", "/v1", "http:"],
+    [
+        "ftp://host/v1",
+        "http://[::bad/v1",
+        "http://host:x/v1",
+        "/v1",
+        "http:",
+        "http://host/v1?a=b",
+        "http://host/v1#a",
+    ],
 )
 def test_an_address_that_is_none(base_url: str) -> None:
     with pytest.raises(ValueError, match="base_url"):

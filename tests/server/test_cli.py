@@ -144,6 +144,14 @@ def test_an_alias_of_a_flag_is_the_flag(wsserver) -> None:
             ["serve", "--openai-base-url", "http://x/v1/chat/completions"],
             "'http://x/v1/chat/completions' is no base URL; leave /chat/completions out",
         ),
+        (
+            ["serve", "--openai-base-url", "http://x/v1?key=secret"],
+            "openai_base_url: 'http://x/v1' is followed by '?'; end it there, as the",
+        ),
+        (
+            ["serve", "--openai-base-url", "http://x/v1#"],
+            "openai_base_url: 'http://x/v1' is followed by '#'; end it there, as the",
+        ),
         (["serve", "--model-path", "/nowhere"], "local_model_path: there is no file"),
     ],
 )

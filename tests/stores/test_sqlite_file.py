@@ -5,6 +5,7 @@ import fcntl
 import os
 import sqlite3
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -73,6 +74,28 @@ async def test_text_of_a_killed_server_is_found_by_another_link(path: Path) -> N
         async with opened(again) as store:
             assert await store.read(KEY, 0, ALL) == tokens(1, 3)
             await store.commit([Write(key=KEY, delete=True)], NOW)
+
+
+async def test_text_that_was_left_beside_a_link_is_named(path: Path) -> None:
+    async with opened(path) as store:
+        await begin(store)
+        stream(store, 2, 3)
+        await crash(store)
+    link, chain = path.parent / "elsewhere" / "link.db", path.with_name("chain.db")
+    await anyio.Path(link.parent).mkdir()
+    link.symlink_to(path)
+    chain.symlink_to(Path("elsewhere") / link.name)
+    left, here = Path(f"{link}-text1"), Path(f"{path}-text1")
+    here.rename(left)
+    for given in (link, chain):
+        for use in (open_file, partial(anyio.to_thread.run_sync, archived)):
+            with pytest.raises(StoreError) as caught:
+                await use(given)
+            assert f"{left}: " in str(caught.value)
+            assert f"move it to {here}," in str(caught.value)
+    left.rename(here)
+    async with opened(chain) as store:
+        assert await store.read(KEY, 0, ALL) == tokens(1, 3)
 
 
 async def test_an_open_that_failed_holds_no_lock(path: Path) -> None:

@@ -292,10 +292,10 @@ async def test_an_opening_that_fails_for_want_of_space_leaves_none_of_it_taken(
         await begin(store)
     real = text_files._File.__init__
 
-    def full(self: Any, name: str) -> None:
-        if name.endswith("2"):
+    def full(self: Any, file: Path) -> None:
+        if file.name.endswith("2"):
             raise OSError(28, "No space left on device")
-        real(self, name)
+        real(self, file)
 
     files = len(os.listdir("/proc/self/fd"))
     with monkeypatch.context() as patched:

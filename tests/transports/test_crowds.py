@@ -147,6 +147,14 @@ async def test_a_page_that_may_not_connect_is_counted(crowded: Any) -> None:
     assert line["origin"] == "https://evil.example"
 
 
+async def test_a_name_cannot_steer_the_terminal_that_shows_it() -> None:
+    away = TurnedAway(lambda _: None)
+    with capture_logs() as lines:
+        away.add_page("https://a\x9b2Jb.example")
+        away.tell()
+    assert lines[0]["origin"] == r"https://a\x9b2Jb.example"
+
+
 async def test_a_page_that_may_not_connect_is_named_once_a_second() -> None:
     away = TurnedAway(lambda _: None)
     with capture_logs() as lines:

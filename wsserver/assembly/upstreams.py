@@ -4,6 +4,7 @@ What is slow to import, or to start, is only touched when the settings ask for i
 """
 
 import os
+import re
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
@@ -243,6 +244,12 @@ class Upstreams:
             raise SettingsError(
                 f"{setting}: {without_userinfo(base_url)!r} is no base URL; leave"
                 f" {_ENDPOINT} out, as the server adds it"
+            )
+        path = re.split("[?#]", base_url)[0]
+        if path != base_url:  # what follows may be a secret
+            raise SettingsError(
+                f"{setting}: {without_userinfo(path)!r} is followed by"
+                f" {base_url[len(path)]!r}; end it there, as the server adds paths to it"
             )
         same = (base_url, api_key, frozenset(headers.items()))
         chat = self._chats.get(same)

@@ -43,7 +43,8 @@ class TurnedAway:
 
     def add_page(self, origin: str) -> None:
         """Counts a page that may not connect, which an operator may have forgotten."""
-        self._origin = origin[:_MOST_SHOWN]
+        shown = origin[:_MOST_SHOWN]
+        self._origin = shown if shown.isprintable() else ascii(shown)[1:-1]
         self.add("origin")
 
     def tell(self) -> None:

@@ -89,7 +89,7 @@ class OpenAIChat:
         address: Where that is, without path and user, as both may hold a key.
 
     Raises:
-        ValueError: `base_url` is no HTTP URL.
+        ValueError: `base_url` is no HTTP URL, or has a query or a fragment.
     """
 
     def __init__(self, settings: OpenAIChatSettings) -> None:
@@ -272,6 +272,7 @@ def _check_url(base_url: str) -> None:
     try:
         parts = urlsplit(base_url)
         is_url = parts.scheme in {"http", "https"} and bool(parts.hostname)
+        is_url = is_url and not (parts.query or parts.fragment)  # a path is added
         _ = parts.port  # Raises when it is no number.
     except ValueError:
         is_url = False

@@ -7,6 +7,7 @@ import errno
 import fcntl
 import os
 import sqlite3
+from collections.abc import Iterator
 from pathlib import Path
 
 from wsserver.log.store import StoreError
@@ -14,12 +15,15 @@ from wsserver.stores import Durability
 from wsserver.stores.sqlite.commit import prepare
 from wsserver.stores.sqlite.disk_space import check_spare, keeps_space
 from wsserver.stores.sqlite.sql import statement
+from wsserver.stores.sqlite.text_files import text_paths
 
 SCHEMA_VERSION = 3
 _APPLICATION_ID = 0x77737372
 _OLDEST_SQLITE = (3, 38, 0)  # the first with `->>`
 _BUSY_SECONDS = 10.0  # only our own two connections can be in each other's way
 _WAL_BYTES = 67_108_864  # what is left of the write-ahead log after a burst
+
+_MOST_LINKS = 40  # as the system follows
 
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
@@ -71,8 +75,28 @@ def located(path: Path) -> Path:
     """Returns where a store is, whatever links lead to it.
 
     What stands beside it bears its name: the lock, SQLite's log and the files of text.
+
+    Raises:
+        StoreError: Text stands beside a link, where no server looks for it.
     """
-    return Path(os.path.realpath(path.expanduser()))
+    path = path.expanduser()
+    real = Path(os.path.realpath(path))
+    for link in _links(path):
+        for lost, found in zip(text_paths(link), text_paths(real), strict=True):
+            if lost.exists() and lost.parent.resolve() / lost.name != found:
+                raise StoreError(
+                    f"{lost}: text of {real} that was left beside a link to it. With"
+                    f" no server running, move it to {found}, or away if that is there"
+                )
+    return real
+
+
+def _links(path: Path) -> Iterator[Path]:
+    for _ in range(_MOST_LINKS):
+        if not path.is_symlink():
+            return
+        yield path
+        path = path.parent / path.readlink()
 
 
 class SqliteFile:

@@ -33,6 +33,12 @@ FILE_BYTES = 4_194_304
 _SUFFIXES = ("-text1", "-text2")
 
 
+def text_paths(path: Path) -> tuple[Path, Path]:
+    """Returns where the files of a store are."""
+    one, two = (Path(f"{path}{suffix}") for suffix in _SUFFIXES)
+    return one, two
+
+
 class TextFiles:
     """The files of a store that this process alone has open.
 
@@ -58,9 +64,10 @@ class TextFiles:
         self._used = 0  # of the other one
         self._power = power
         with ExitStack() as making:
-            self._written = _File(f"{path}{_SUFFIXES[0]}")
+            written, other = text_paths(path)
+            self._written = _File(written)
             making.callback(self._written.remove)
-            self._other = _File(f"{path}{_SUFFIXES[1]}")
+            self._other = _File(other)
             making.callback(self._other.remove)
             if power:
                 _sync_folder(path.parent)
@@ -145,9 +152,9 @@ class _File:
         mapping: It in memory; None where a copy to there may end the process.
     """
 
-    def __init__(self, name: str) -> None:
-        self._name = name
-        self.file = os.open(name, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self.file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
         self.mapping: mmap.mmap | None = None
         try:
             if keeps_space(self.file):
@@ -158,7 +165,7 @@ class _File:
                 os.ftruncate(self.file, FILE_BYTES)
         except BaseException:
             os.close(self.file)
-            os.unlink(name)
+            path.unlink()
             raise
 
     def write(self, content: bytes, at: int) -> None:
@@ -180,7 +187,7 @@ class _File:
 
     def remove(self) -> None:
         self.close()
-        os.unlink(self._name)
+        self._path.unlink()
 
 
 def _sync(file: int) -> None:
@@ -204,8 +211,8 @@ def remove_text_files(path: Path) -> None:
     Raises:
         OSError: They can't be removed.
     """
-    for suffix in _SUFFIXES:
-        Path(f"{path}{suffix}").unlink(missing_ok=True)
+    for file in text_paths(path):
+        file.unlink(missing_ok=True)
 
 
 class Left(Struct, frozen=True, kw_only=True):
@@ -247,8 +254,7 @@ def read_text_files(path: Path) -> Left:
     """
     at, damaged = 0.0, False
     texts: dict[tuple[str, str], list[Entry]] = {}
-    for suffix in _SUFFIXES:
-        file = Path(f"{path}{suffix}")
+    for file in text_paths(path):
         try:
             found = file.stat()
         except FileNotFoundError:
