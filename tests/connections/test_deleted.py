@@ -83,7 +83,7 @@ async def test_nobody_is_told_of_a_deletion_that_a_crash_would_take_back() -> No
         assert client.connection.lags() == []
 
 
-async def test_a_deletion_that_takes_long_is_told_of_before() -> None:
+async def test_a_deletion_that_takes_long_is_told_of_when_it_is_stored() -> None:
     store = FaultyStore()
     async with (
         server(store=store) as r,
@@ -96,10 +96,14 @@ async def test_a_deletion_that_takes_long_is_told_of_before() -> None:
         gate = store.gate = anyio.Event()
         reply = await other.ask("delete", conversation="c")
         await settle()
-        told = [*client.wire.frames]
+        early = [*client.wire.frames]
+        client.say("interrupt", id="i", conversation="c")
+        again = await client.frame()
         gate.set()
         assert reply["error"]["code"] == "store_unavailable"
-        assert [msgspec.json.decode(frame).get("gone") for frame in told] == ["c"]
+        assert early == []
+        assert (again["re"], again["error"]["code"]) == ("i", "store_unavailable")
+        assert (await client.frame())["gone"] == "c"
         assert not other.wire.frames, "who deletes it knows"
         assert other.connection.lags() == client.connection.lags() == []
 

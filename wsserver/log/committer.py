@@ -144,6 +144,12 @@ class Committer:
                 raise StoreError(f"{key} is not deleted yet")
             await self._round.wait()
 
+    async def until_gone(self, key: str) -> None:
+        """Waits until a conversation that was let go is gone, however long it takes."""
+        self.hurry()
+        while self.deletes(key):
+            await self._round.wait()
+
     @property
     def stalled(self) -> bool:
         """Whether the last commit failed, or the one under way takes too long."""

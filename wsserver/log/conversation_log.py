@@ -41,8 +41,7 @@ class ConversationLog:
         stored: The last number that may leave the process.
         oldest: The first number that is kept; `head + 1` when none is.
         deleted: Whether nothing is done with it any more.
-        gone: Whether those who follow it may be told so: the store has let it go, or
-            does not answer.
+        gone: Whether those who follow it may be told so: the store has let it go.
         dirty: Whether the next commit has something of it to write.
         kept: Whether the store knows of it, so that a crash can't take it back.
         changes: How often it was changed: an entry, a receipt, the engine's state.

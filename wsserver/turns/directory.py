@@ -6,7 +6,7 @@ more than one of a key. What retention takes is `sweep`'s business.
 """
 
 from collections.abc import Generator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 
 import anyio
 import structlog
@@ -88,8 +88,6 @@ class Directory:
         found = self._loaded.get(key)
         if found is not None:
             return found
-        if self._committer.deletes(key):
-            return None
         with self._busy(key):
             meta = await self._store.meta(key)
             if meta is None:
@@ -196,12 +194,10 @@ class Directory:
         """
         reply = Reply(re=command.id, ok=True, outcome="deleted")
         if self._deletions.knows(key, principal.name, command.id):
-            await self._committer.until_deleted(key)
+            await self.until_gone(key)
             return Applied(reply=structs.replace(reply, duplicate=True))
         found = await self.find(key)
         if found is None:
-            if self._committer.deletes(key):  # it was told so before, and it took long
-                await self._committer.until_deleted(key)
             raise unknown_conversation()
         if self._committer.stalled:
             raise StoreError(f"{key} can't be deleted now")
@@ -215,25 +211,29 @@ class Directory:
         return Applied(reply=reply)
 
     async def until_gone(self, key: str) -> None:
-        """Waits until the store has let go what was deleted, or does not at the moment."""
-        with suppress(StoreError):
-            await self._committer.until_deleted(key)
+        """Waits until the store has let go what was deleted.
+
+        Nobody is told that it is gone before: a crash would bring it back.
+
+        Raises:
+            StoreError: The store does not do it at the moment.
+        """
+        await self._committer.until_deleted(key)
 
     async def _tell_gone(self, deleted: Conversation) -> None:
-        await self.until_gone(deleted.log.key)
+        await self._committer.until_gone(deleted.log.key)
         deleted.log.go()
 
     async def _until_settled(self, key: str) -> None:
         """Waits while a key is looked for, or the store has yet to let it go.
 
-        What is deleted can't be found; but nobody is told so of what a crash would
-        bring back.
+        Raises:
+            StoreError: It does not let it go at the moment.
         """
-        committer = self._committer
         while True:
             if key in self._loading:
                 await self._loading[key].wait()
-            elif key in self._loaded or committer.stalled or not committer.deletes(key):
+            elif key in self._loaded or not self._committer.deletes(key):
                 return
             else:
                 await self.until_gone(key)
