@@ -207,9 +207,16 @@ class Close(Command, frozen=True, kw_only=True, omit_defaults=True, tag="close")
 
 
 class Delete(Command, frozen=True, kw_only=True, omit_defaults=True, tag="delete"):
-    """Removes the conversation from the store."""
+    """Removes the conversation from the store.
+
+    Attributes:
+        conversation: Which one.
+        epoch: The epoch that the client knows of it. What was made anew under the name
+            has another one, and stays.
+    """
 
     conversation: Id
+    epoch: Id | None = None
 
 
 class Refresh(Command, frozen=True, kw_only=True, omit_defaults=True, tag="refresh"):

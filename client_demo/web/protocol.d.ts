@@ -245,8 +245,10 @@ export interface Delete {
   type: "delete";
   /** Its own, for its principal and conversation: the same again, with the same content, is applied once and gets the first reply again. (1 to 128 of A-Z a-z 0-9 . _ : -) */
   id: string;
-  /** 1 to 128 of A-Z a-z 0-9 . _ : - */
+  /** Which one. (1 to 128 of A-Z a-z 0-9 . _ : -) */
   conversation: string;
+  /** The epoch that the client knows of it. What was made anew under the name has another one, and stays. */
+  epoch?: string;
 }
 
 /** Gives new credentials of the same principal. */

@@ -183,8 +183,18 @@ class Commands(ABC):
         return self._submit(Close(id=self._new_id(), conversation=conversation))
 
     def delete(self, conversation: str) -> Delete:
-        """Removes a conversation; nothing of it is emitted from here on."""
-        return self._submit(Delete(id=self._new_id(), conversation=conversation))
+        """Removes a conversation; nothing of it is emitted from here on.
+
+        What was made anew under its name, as far as that can be told, stays.
+        """
+        cursor = self.cursor(conversation)
+        return self._submit(
+            Delete(
+                id=self._new_id(),
+                conversation=conversation,
+                epoch=cursor.epoch if cursor else None,
+            )
+        )
 
     def refresh(self, token: str) -> Refresh:
         """Gives new credentials, to this connection and those that follow."""
@@ -200,6 +210,10 @@ class Commands(ABC):
     def _new_id(self) -> str:
         self._count += 1
         return f"{self._prefix}-{self._count}"
+
+    @abstractmethod
+    def cursor(self, conversation: str) -> Cursor | None:
+        """The position in a conversation; None where there is none (yet)."""
 
     @abstractmethod
     def _submit(self, command: AnyCommand) -> AnyCommand:

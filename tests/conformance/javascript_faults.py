@@ -322,6 +322,11 @@ JAVASCRIPT: dict[str, dict[str, tuple[str, str, str]]] = {
             "WITHIN.has(frame.type)",
             "true",
         ),
+        "deletes whatever has the name": (
+            "machine/session.js",
+            'if (frame.type === "delete" && epoch) frame.epoch = epoch;',
+            "",
+        ),
         "ends the next of that name": (
             "machine/subscriptions.js",
             "get(conversation)?.epoch === null",

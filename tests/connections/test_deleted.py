@@ -124,6 +124,27 @@ async def test_it_is_told_of_when_who_deleted_it_has_left() -> None:
         assert (await client.frame())["gone"] == "c"
 
 
+async def test_a_delete_of_an_epoch_leaves_what_was_made_since() -> None:
+    async with server() as r, connected(r) as client:
+        await client.ask("open", conversation="c")
+        before = r.directory.loaded("local/c")
+        assert before is not None
+        old = before.log.epoch
+        await client.ask("delete", conversation="c", epoch=old)
+        new = (await client.ask("open", conversation="c"))["epoch"]
+        assert new != old
+        reply = await client.ask("delete", conversation="c", epoch=old)
+        assert (reply["error"]["code"], reply["error"]["param"]) == (
+            "bad_frame",
+            "$.epoch",
+        )
+        assert client.connection.lags() == [0], "it is open still"
+        reply = await client.ask("delete", conversation="c", epoch=new)
+        assert reply["outcome"] == "deleted"
+        reply = await client.ask("delete", conversation="c", epoch=new)
+        assert reply["error"]["code"] == "conversation_not_found"
+
+
 async def test_a_delete_that_is_sent_again_leaves_what_was_made_since() -> None:
     async with (
         server() as r,

@@ -189,7 +189,7 @@ class Directory:
         The same command again leaves alone what has the name since.
 
         Raises:
-            CommandError: There is none.
+            CommandError: There is none, or none of this epoch.
             StoreError: The store can't be read, or does not do it at the moment.
         """
         reply = Reply(re=command.id, ok=True, outcome="deleted")
@@ -199,6 +199,14 @@ class Directory:
         found = await self.find(key)
         if found is None:
             raise unknown_conversation()
+        if command.epoch not in (None, found.log.epoch):
+            raise refusal(
+                "bad_frame",
+                "This is not the conversation that `epoch` belongs to: it was made anew"
+                " under the name, or its log was broken off. Open it to see it, then"
+                " delete it.",
+                param="$.epoch",
+            )
         if self._committer.stalled:
             raise StoreError(f"{key} can't be deleted now")
         self._leaves(key)

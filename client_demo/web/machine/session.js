@@ -115,6 +115,9 @@ export class Session {
    */
   command(members) {
     const frame = JSON.parse(JSON.stringify({ ...members, id: members.id ?? this.#newId() }));
+    // What was made anew under the name has another epoch, and stays.
+    const epoch = this.#subscriptions.get(frame.conversation)?.epoch;
+    if (frame.type === "delete" && epoch) frame.epoch = epoch;
     this.#outbox.hold(frame);
     if (frame.type === "close" || frame.type === "delete") this.#subscriptions.drop(frame.conversation);
     if (this.phase === "online") this.#sendDue();
