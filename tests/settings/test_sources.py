@@ -164,6 +164,16 @@ def test_a_bad_value_is_blamed_on_its_source(
     [
         ("port = 'x'", "port: 'x' from {file}: port can't be used"),
         ("port = true", "port: True from {file}: port can't be used"),
+        ("port = '80'", "expected a whole number from 0 to 65535, without quotes"),
+        ("drain_seconds = '5'", "expected a number from 0 to 31536000, without quotes"),
+        ("retention_days = '5'", " to 36500 or none, without quotes"),
+        ("port = 80.0", "port: 80.0 from {file}: port can't be used"),
+        ("inspect = 1", "inspect: 1 from {file}: inspect can't be used"),
+        ("host = 5", "host: 5 from {file}: host can't be used; expected text"),
+        (
+            "allowed_origins = 'https://a.example'",
+            "allowed_origins can't be used; expected a list, each an origin",
+        ),
         ("prot = 1", "prot: unknown setting in {file}; did you mean port?"),
         ("zzzz = 1", "`wsserver config show` lists all"),
         ("port = ", "config: {file}: not valid TOML"),

@@ -72,6 +72,7 @@ class Loaded(Struct, frozen=True, kw_only=True):
 class _Found(Struct, frozen=True):
     value: Any
     origin: str
+    typed: bool = False  # in the file, where all else is text
 
 
 def load(
@@ -168,7 +169,7 @@ def _from_file(path: Path, faults: list[SettingsError]) -> dict[str, _Found]:
             fault = f"{where}: {what}; {wrong.remedy}"
             faults.append(SettingsError(fault))
         else:
-            found[name] = _Found(value, f"{path}: {name}")
+            found[name] = _Found(value, f"{path}: {name}", typed=True)
     return found
 
 
@@ -212,23 +213,33 @@ def _convert(name: str, found: _Found) -> Any:
         raise SettingsError(f"{name}: there is a zero byte in it; take it out")
     if value == "none":
         value = None
-    elif isinstance(FIELDS[name].default, tuple) and isinstance(value, str):
+    elif isinstance(FIELDS[name].default, tuple) and not found.typed:
         value = [part.strip() for part in value.split(",") if part.strip()]
     in_tables = name in TABLES and isinstance(value, dict)
     try:
-        # Only what comes from a file has numbers beside text.
-        return msgspec.convert(value, kind, strict=in_tables)
+        return msgspec.convert(value, kind, strict=found.typed)
     except msgspec.ValidationError:
         if in_tables:
             tables = cast("dict[str, object]", value)
             raise SettingsError(_table_fault(name, tables, found.origin)) from None
         expected = _expectation(inspect.type_info(kind))
+        if found.typed and isinstance(value, str) and _is_quoted(value, kind):
+            expected += ", without quotes"
         shown = HIDDEN if name in SECRETS else found.value
         if name.endswith("_url"):
             shown = without_userinfo(str(shown))
         raise SettingsError(
             f"{name}: {_beginning(shown)} from {found.origin} can't be used; expected {expected}"
         ) from None
+
+
+def _is_quoted(value: str, kind: object) -> bool:
+    """Whether a text says what would fit."""
+    try:
+        msgspec.convert(value, kind, strict=False)
+    except msgspec.ValidationError:
+        return False
+    return True
 
 
 def _beginning(value: object) -> str:
