@@ -6,7 +6,9 @@ import shutil
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import IO
 
 import pytest
 
@@ -88,20 +90,71 @@ def test_where_it_fails_it_is_done_again(checkout: Path) -> None:
     assert "Installed" in install(checkout).stderr
 
 
-def test_ctrl_c_on_the_way_says_one_line(checkout: Path) -> None:
-    (checkout / "slow").touch()
-    with subprocess.Popen(  # noqa: S603
+def starting(checkout: Path) -> subprocess.Popen[str]:
+    """Starts the server in a checkout, in a group of processes of its own."""
+    return subprocess.Popen(  # noqa: S603
         [checkout / "start"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         env=os.environ | {"PYTHON": str(checkout / "python")}, start_new_session=True,
-    ) as started:  # fmt: skip
-        assert started.stdout is not None
-        assert started.stdout.readline() == "pip\n"
-        os.killpg(started.pid, signal.SIGINT)  # as a terminal does
+    )  # fmt: skip
+
+
+def first_line(stream: IO[str] | None) -> str:
+    assert stream is not None
+    return stream.readline()
+
+
+@pytest.mark.parametrize(
+    ("kill", "by", "code"),
+    [
+        (os.killpg, signal.SIGINT, 130),  # as a terminal does
+        (os.kill, signal.SIGTERM, 143),  # as a service manager does
+        (os.kill, signal.SIGHUP, 129),
+    ],
+)
+def test_it_can_be_ended_on_the_way(
+    checkout: Path, kill: Callable[[int, int], None], by: int, code: int
+) -> None:
+    (checkout / "slow").touch()
+    with starting(checkout) as started:
+        assert first_line(started.stdout) == "pip\n"
+        kill(started.pid, by)
+        # When its output ends no program is left that has it, pip neither.
         _, said = started.communicate(timeout=10)
     doing, stopped = said.splitlines()
-    assert started.returncode == 130
+    assert started.returncode == code
     assert doing.startswith("Installing 2 packages")
     assert stopped == "Stopped before all was installed; the next time it goes on."
+
+
+def test_two_install_one_after_the_other(checkout: Path) -> None:
+    (checkout / "slow").touch()
+    with starting(checkout) as first:
+        assert first_line(first.stdout) == "pip\n"
+        with starting(checkout) as second:
+            place = checkout.resolve() / ".venv"
+            assert first_line(second.stderr) == (
+                f"Waiting for another one that installs into {place} …\n"
+            )
+            (checkout / "slow").unlink()
+            os.kill(first.pid, signal.SIGTERM)
+            first.communicate(timeout=10)
+            _, said = second.communicate(timeout=10)
+    assert "Installed (run) in " in said
+
+
+def test_what_is_started_is_in_its_place_and_has_no_lock(checkout: Path) -> None:
+    server = checkout / "server"
+    server.write_text('#!/bin/sh\necho $$ "$PWD" "$@"; ls /dev/fd\n')
+    server.chmod(0o755)
+    with subprocess.Popen(  # noqa: S603
+        [checkout / "requirements" / "install", "run", server, "a b"],
+        env=os.environ | {"PYTHON": str(checkout / "python")},
+        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, cwd=ROOT,
+    ) as started:  # fmt: skip
+        said, _ = started.communicate(timeout=10)
+    line, *files = said.splitlines()
+    assert line == f"{started.pid} {ROOT} a b"
+    assert "9" not in files
 
 
 @pytest.mark.parametrize("program", ["start", "requirements/install", "test"])
