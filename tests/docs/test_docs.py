@@ -55,6 +55,15 @@ def address() -> Iterator[str]:
         yield address
 
 
+def test_no_example_is_saved_over_one_of_another_page() -> None:
+    pages = [path.read_text() for path in PAGES]
+    names = [
+        name for page in pages for name in re.findall(r"```python\n# (\w+\.py)\n", page)
+    ]
+    assert len(names) > 15
+    assert sorted(names) == sorted(set(names))
+
+
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_settings_in_examples_are_settings(path: Path) -> None:
     names = set(Settings.__struct_fields__)

@@ -46,14 +46,14 @@ def run(
     )
 
 
-def greeted(folder: Path) -> dict[str, Any]:
-    """Runs the page's `server.py`, makes a conversation there, and ends it.
+def greeted(folder: Path, program: str) -> dict[str, Any]:
+    """Runs a server of the page, makes a conversation there, and ends it.
 
     Returns how the server welcomes.
     """
     environ = {"PYTHONPATH": f"{ROOT}:{folder}", "WSSERVER_PORT": "0"}
     with subprocess.Popen(
-        [sys.executable, "server.py"],
+        [sys.executable, program],
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         text=True,
@@ -72,16 +72,17 @@ def greeted(folder: Path) -> dict[str, Any]:
     return welcome
 
 
-def refused(folder: Path) -> str:
-    """Runs the page's `server.py` with a setting that can't be; returns what it says."""
-    ran = run(folder, "server.py", WSSERVER_PORT="x")
+def refused(folder: Path, program: str) -> str:
+    """Runs a server of the page with a setting that can't be; returns what it says."""
+    ran = run(folder, program, WSSERVER_PORT="x")
     assert ran.returncode == 1
     return ran.stderr
 
 
 @pytest.mark.timeout(60)
 def test_the_provider_answers_and_is_stopped(tmp_path: Path) -> None:
-    assert files_of("write-a-provider.md", tmp_path) == ["shouting.py", "server.py"]
+    names = ["shouting.py", "shout_server.py"]
+    assert files_of("write-a-provider.md", tmp_path) == names
     shown = re.search(
         r"```text\n(.*?)```", (GUIDES / "write-a-provider.md").read_text(), re.DOTALL
     )
@@ -91,13 +92,13 @@ def test_the_provider_answers_and_is_stopped(tmp_path: Path) -> None:
 
     assert ran.returncode == 0, ran.stderr
     assert ran.stdout == shown[1]
-    assert greeted(tmp_path)["models"][0] == "shout"
-    assert refused(tmp_path).startswith("server: port: 'x'")
+    assert greeted(tmp_path, names[1])["models"][0] == "shout"
+    assert refused(tmp_path, names[1]).startswith("server: port: 'x'")
 
 
 @pytest.mark.timeout(60)
 def test_the_store_keeps_the_contract(tmp_path: Path) -> None:
-    names = ["journal_store.py", "test_journal_store.py", "server.py"]
+    names = ["journal_store.py", "test_journal_store.py", "journal_server.py"]
     assert files_of("write-a-store.md", tmp_path) == names
     options = ["-q", "-p", "no:cacheprovider", "--rootdir", str(tmp_path)]
 
@@ -107,6 +108,6 @@ def test_the_store_keeps_the_contract(tmp_path: Path) -> None:
     passed = re.search(r"(\d+) passed", ran.stdout)
     assert passed is not None
     assert int(passed[1]) > 30
-    greeted(tmp_path)
-    assert refused(tmp_path).startswith("server: port: 'x'")
+    greeted(tmp_path, names[2])
+    assert refused(tmp_path, names[2]).startswith("server: port: 'x'")
     assert b"local/c" in (tmp_path / "journal").read_bytes()
