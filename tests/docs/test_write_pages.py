@@ -52,7 +52,7 @@ def greeted(folder: Path, program: str) -> dict[str, Any]:
     Returns how the server welcomes.
     """
     environ = {"PYTHONPATH": f"{ROOT}:{folder}", "WSSERVER_PORT": "0"}
-    with subprocess.Popen(
+    with subprocess.Popen(  # noqa: S603 - a program of the docs
         [sys.executable, program],
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
