@@ -3,6 +3,7 @@
 from typing import Any
 
 import anyio
+from structlog.testing import capture_logs
 
 from tests.connections.wire import Client, connected
 from tests.fakes.faulty import FaultyStore
@@ -105,6 +106,30 @@ async def test_what_can_not_be_stored_now_is_refused_and_not_waited_for() -> Non
         assert (reply["outcome"], reply["conversation"]) == ("created", "f")
         reply = await client.ask("open", conversation="new")
         assert reply["outcome"] == "replay"
+
+
+async def test_what_the_store_lost_is_never_passed_over_and_can_be_deleted() -> None:
+    store = FaultyStore()
+    async with rig(says("all ", "of ", "it"), store) as r:
+        async with connected(r) as client:
+            await client.ask("open", conversation="c")
+            await client.ask("send", conversation="c", content="hi")
+            while (await client.frame())["type"] != "done":
+                pass
+        await r.committer.flush()
+        assert r.directory.statistics() == (0, 0)
+        store.spoil = lambda rows: [row for row in rows if row.first != 1]
+        async with connected(r) as client:
+            with capture_logs() as lines:
+                reply = await client.ask("open", conversation="c", after=0)
+                await anyio.sleep(0.5)
+            assert reply["outcome"] == "replay"
+            assert not client.wire.frames, "a hole is not passed over"
+            [line] = [line for line in lines if line["event"] == "history_unavailable"]
+            assert line["error"] == "local/c: the store lacks number 1"
+            assert (await client.ask("delete", conversation="c"))[
+                "outcome"
+            ] == "deleted"
 
 
 async def test_nothing_is_deleted_that_the_store_could_not_let_go() -> None:

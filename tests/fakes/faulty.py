@@ -1,6 +1,6 @@
 """A store in memory that can be slow, refuse, and outlive its process."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import anyio
 import msgspec
@@ -20,6 +20,7 @@ class FaultyStore(MemoryStore):
         commits: What was committed.
         failing: Whether commits fail.
         failing_reads: How many of the next reads fail.
+        spoil: What becomes of entries that are read.
         gate: Commits wait until it is set.
         at_once: Whether text of a running turn is stored at once.
     """
@@ -31,6 +32,7 @@ class FaultyStore(MemoryStore):
         self.commits: list[Sequence[Write]] = []
         self.failing = False
         self.failing_reads = 0
+        self.spoil: Callable[[list[Entry]], list[Entry]] = list
         self.gate = anyio.Event()
         self.gate.set()
 
@@ -47,7 +49,7 @@ class FaultyStore(MemoryStore):
 
     async def read(self, key: str, after: int, max_bytes: int) -> list[Entry]:
         self._maybe_fail()
-        return await super().read(key, after, max_bytes)
+        return self.spoil(await super().read(key, after, max_bytes))
 
     async def meta(self, key: str) -> Meta | None:
         self._maybe_fail()

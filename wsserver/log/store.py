@@ -29,6 +29,10 @@ class StoreError(Exception):
     """The store could not be read or written; the caller may try again."""
 
 
+class LossError(StoreError):
+    """The store lacks some of what was committed to it."""
+
+
 class MisfitError(StoreError):
     """A write does not fit what is stored of its conversation; no other is at fault.
 

@@ -79,6 +79,21 @@ class Tail:
             self.loose = min(self.loose, len(self.entries))
 
 
+def missing(entries: Sequence[Entry], first: int, at_most: int) -> int | None:
+    """Returns the number that entries lack to be contiguous, None where they are.
+
+    Args:
+        entries: Whatever a store gave.
+        first: The number they may begin with.
+        at_most: The highest number they may begin with.
+    """
+    for entry in entries:
+        if not first <= entry.first <= at_most:
+            return first
+        first = at_most = entry.seq + 1
+    return None
+
+
 def cut(
     entries: Sequence[Entry], after: int, through: int, max_bytes: int = ALL_BYTES
 ) -> list[Entry]:
