@@ -65,6 +65,7 @@ def on_conversation(conversation: str, *, epoch: str, turn: int) -> dict[str, Fr
         "ack": {"type": "ack", **there, "seq": 3},
         "close": {"type": "close", **there},
         "delete": {"type": "delete", **there},
+        "delete of an epoch": {"type": "delete", **there, "epoch": epoch},
         # Last, as it makes one of its own.
         "open": {"type": "open", **there},
     }

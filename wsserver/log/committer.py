@@ -312,7 +312,7 @@ class Committer:
         misfit = logs[error.key]
         if error.compaction:
             misfit.leave_uncompacted()
-        elif self._due.get(error.key) is misfit:  # not deleted and begun anew since
+        elif self._due.get(error.key) is misfit:  # not deleted since
             del self._due[error.key]
             self._set_aside(misfit)
 
