@@ -121,6 +121,16 @@ test("who slept beside a dead server finds out a heartbeat later", () => {
   assert.equal(socket.closedBy, "client");
 });
 
+test("a page that can't say whether it is hidden loses a silent server all the same", () => {
+  const uncaught = [];
+  globalThis.reportError = (fault) => uncaught.push(fault.message);
+  const { clock, client } = online({ hidden: () => { throw new Error("mine"); } });
+  clock.pass(100_000);
+  assert.notEqual(client.status.state, "online");
+  assert.equal(uncaught[0], "mine");
+  delete globalThis.reportError;
+});
+
 test("a hidden page makes no verdict; a visible one asks once", () => {
   let hidden = true;
   const { socket, clock, client } = online({ hidden: () => hidden });

@@ -15,6 +15,7 @@ import * as client from "./client.js";
 import { Answer } from "./runtime/answer.js";
 import { Conversation } from "./runtime/conversation.js";
 import { Fold } from "./fold.js";
+import { Session } from "./machine/session.js";
 const own = (object) => Object.getOwnPropertyNames(object).filter((name) => name !== "constructor");
 const fold = new Fold();
 const log = { conversation: "c" };
@@ -28,6 +29,7 @@ const turn = fold.turns.get(2);
 console.log(JSON.stringify({
   exports: Object.keys(client),
   ChatClient: own(client.ChatClient.prototype),
+  Session: all(new Session({ newId: () => "x" })),
   Conversation: all(conversation),
   Answer: all(new Answer(conversation, "s", () => {})),
   Fold: all(fold),
@@ -90,6 +92,7 @@ def test_the_types_are_those_of_the_client() -> None:
     }
     types = (WEB / "client.d.ts").read_text() + (WEB / "fold.d.ts").read_text()
     values = re.findall(r"^export (?:class|function) (\w+)", types, re.MULTILINE)
+    types += (WEB / "machine" / "session.d.ts").read_text()
     assert found.pop("exports") == set(values) - {"crc32", "contentText"}
     for name, there in found.items():
         expected = declared(types, name) - {"constructor"}

@@ -10,6 +10,16 @@ export function call(object, name, ...given) {
   }
 }
 
+/** Asks a function of the application; the answer is `otherwise` where it throws, which is reported. */
+export function answerOf(question, otherwise) {
+  try {
+    return question();
+  } catch (fault) {
+    report(fault);
+    return otherwise;
+  }
+}
+
 function report(fault) {
   // Node has no `reportError`.
   if (globalThis.reportError) globalThis.reportError(fault);

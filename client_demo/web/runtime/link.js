@@ -1,6 +1,7 @@
 // One WebSocket after another to one address: when to dial, when to give a socket
 // up, how long to wait. Knows nothing of conversations; `client.js` does.
 
+import { answerOf } from "./boundary.js";
 import { advice, Backoff } from "./backoff.js";
 import { LATE_SECONDS, SILENT_HEARTBEATS, SUBPROTOCOL } from "../machine/constants.js";
 
@@ -74,7 +75,7 @@ export class Link {
     this.#url = url;
     this.#WebSocket = WebSocket;
     this.#clock = clock;
-    this.#hidden = hidden;
+    this.#hidden = () => answerOf(hidden, false);
     this.#on = on;
     this.#openTimeoutMs = openTimeoutSeconds * 1_000;
     this.#backoff = new Backoff(random, backoffSeconds);
