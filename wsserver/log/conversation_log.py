@@ -15,7 +15,7 @@ from protocol.events import Event
 from protocol.merge import MAX_MERGED_BYTES
 from wsserver.log.entry import Entry, compact, text_entry
 from wsserver.log.listeners import tell_all
-from wsserver.log.store import LossError, Meta, Receipt, Store, Write
+from wsserver.log.store import Meta, Receipt, Store, Write
 from wsserver.log.tail import Tail, cut, missing
 
 E = TypeVar("E", bound=Event)
@@ -248,7 +248,6 @@ class ConversationLog:
         """Returns the same from the store; nothing only where all of it was trimmed.
 
         Raises:
-            LossError: The store lacks some of it.
             StoreError: The store can't be read.
         """
         while True:
@@ -256,19 +255,8 @@ class ConversationLog:
             through = self._committed
             rows = await self._store.read(self.key, after, max_bytes)
             found = cut(rows, after, through, max_bytes)
-            if not self.deleted:
-                self._check_whole(found, after, through)
             if found or after >= self.oldest - 1:  # no trim has overtaken the read
                 return found
-
-    def _check_whole(self, found: list[Entry], after: int, through: int) -> None:
-        """Sees that what was read has no hole, so that no broken log passes for a whole one."""
-        begin = after + 1  # or where a trim that has overtaken the read begins
-        lacks = missing(found, begin, max(begin, self.oldest))
-        if lacks is None and not found and self.oldest <= begin <= through:
-            lacks = begin
-        if lacks is not None:
-            raise LossError(f"{self.key}: the store lacks number {lacks}")
 
     def tail(self, first: int) -> list[Entry]:
         """Returns what memory holds from `first` on, stored or not."""
@@ -281,7 +269,7 @@ class ConversationLog:
     async def load_tail(self, first: int, *, loose: bool = False) -> None:
         """Takes the entries from `first` on into memory; only after loading.
 
-        Where the store lacks some, none: whoever reads them is told.
+        Where the store lacks some, none: whoever reads all of it is told.
 
         Args:
             first: Their first number.
@@ -293,14 +281,13 @@ class ConversationLog:
         assert not self._tail.entries, "the tail is loaded before anything is appended"
         position = max(first, self.oldest) - 1
         entries: list[Entry] = []
-        try:
-            while position < self.head and (
-                batch := await self.fetch(position, MAX_MERGED_BYTES)
-            ):
-                entries += batch
-                position = batch[-1].seq
-        except LossError:
-            return
+        while position < self.head and (
+            batch := await self.fetch(position, MAX_MERGED_BYTES)
+        ):
+            if missing(batch, position + 1, position + 1) is not None:
+                return
+            entries += batch
+            position = batch[-1].seq
         if entries:
             self._tail = Tail(entries[0].first - 1, entries)
             self._keep_from = entries[0].first

@@ -156,7 +156,8 @@ class TurnRunner:
             self._feed([Finished(reason="incomplete")])
         except UpstreamError as error:
             self._refused(error.failure)
-        except StoreError:
+        except StoreError as error:
+            log.warning("history_unavailable", error=str(error))
             self._fail("store_unavailable", "The log can't be read at the moment.")
         except BaseException as error:
             # The one boundary around providers, which may be anybody's code.
