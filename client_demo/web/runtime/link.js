@@ -1,8 +1,8 @@
 // One WebSocket after another to one address: when to dial, when to give a socket
 // up, how long to wait. Knows nothing of conversations; `client.js` does.
 
-import { answerOf } from "./boundary.js";
 import { advice, Backoff } from "./backoff.js";
+import { answerOf } from "./boundary.js";
 import { LATE_SECONDS, SILENT_HEARTBEATS, SUBPROTOCOL } from "../machine/constants.js";
 
 const ANSWER_TIMEOUT_MS = 5_000;
