@@ -59,6 +59,19 @@ def words(
     ]
 
 
+@pytest.mark.parametrize(
+    ("kind", "joined"),
+    [
+        ("delta", [("delta", 1, 2, "w1 w2 "), ("delta", 4, 5, "w4 w5 ")]),
+        ("tool_delta", [("skip", 1, 2, None), ("skip", 4, 5, None)]),
+    ],
+)
+def test_numbers_that_are_lacking_show(kind: str, joined: list[Any]) -> None:
+    entries = [*words(2, kind=kind), *words(2, first=4, kind=kind)]
+    position, frames = show(lens(), entries, 0)
+    assert (position, brief(frames)) == (5, joined)
+
+
 def test_one_entry_is_one_frame() -> None:
     position, frames = show(lens(), words(1, 7), 6)
     assert position == 7

@@ -135,6 +135,27 @@ async def test_no_prompt_is_made_of_what_has_a_hole_and_it_can_be_deleted() -> N
             ] == "deleted"
 
 
+async def test_nobody_is_sent_what_the_store_gives_twice_and_it_can_be_deleted() -> (
+    None
+):
+    store = FaultyStore()
+    async with rig(ScriptedProvider(says("all ", "of ", "it")), store) as r:
+        async with connected(r) as client:
+            await client.ask("open", conversation="c")
+            await client.ask("send", conversation="c", content="hi")
+            await client.frame("done")
+        await r.committer.flush()
+        store.spoil = lambda rows: [*rows[:3], *rows[2:]]
+        async with connected(r) as client:
+            with capture_logs() as lines:
+                await client.ask("open", conversation="c", after=0)
+                await anyio.sleep(0.3)
+            assert not client.wire.frames
+            assert [line["event"] for line in lines] == ["history_unavailable"]
+            reply = await client.ask("delete", conversation="c")
+            assert reply["outcome"] == "deleted"
+
+
 async def test_nothing_is_deleted_that_the_store_could_not_let_go() -> None:
     store = FaultyStore()
     async with rig(endless(), store) as r, connected(r) as client:

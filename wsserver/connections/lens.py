@@ -49,7 +49,8 @@ class Lens:
         Stops when the frames reach `max_bytes`, after one at the least.
 
         Args:
-            entries: Contiguous; the first one holds `after + 1`.
+            entries: In order. Where numbers are lacking in between, frames lack them
+                too: the client is to see that.
             after: The cursor.
             through: The last number to be sent.
             max_bytes: The budget.
@@ -90,7 +91,9 @@ class Lens:
         for entry in self._pieces(entries, after, through):
             hide = self.hides(entry)
             if run and not (
-                hide == hidden and (hide or self._joins(run[0], run_bytes, entry))
+                hide == hidden
+                and entry.first == after + 1
+                and (hide or self._joins(run[0], run_bytes, entry))
             ):
                 size += self._emit(run, hidden, out)
                 run, run_bytes = [], 0

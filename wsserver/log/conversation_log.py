@@ -15,8 +15,8 @@ from protocol.events import Event
 from protocol.merge import MAX_MERGED_BYTES
 from wsserver.log.entry import Entry, compact, text_entry
 from wsserver.log.listeners import tell_all
-from wsserver.log.store import Meta, Receipt, Store, Write
-from wsserver.log.tail import Tail, cut, missing
+from wsserver.log.store import LossError, Meta, Receipt, Store, Write
+from wsserver.log.tail import Tail, cut, missing, out_of_order
 
 E = TypeVar("E", bound=Event)
 
@@ -245,15 +245,22 @@ class ConversationLog:
         return cut(tail.entries, after, stored, max_bytes)
 
     async def fetch(self, after: int, max_bytes: int) -> list[Entry]:
-        """Returns the same from the store; nothing only where all of it was trimmed.
+        """Returns the same from the store, with a hole where it lacks numbers.
+
+        Nothing only where all of it was trimmed, or is lacking.
 
         Raises:
+            LossError: It gives some twice, or in another order.
             StoreError: The store can't be read.
         """
         while True:
             after = max(after, self.oldest - 1)
             through = self._committed
             rows = await self._store.read(self.key, after, max_bytes)
+            if (number := out_of_order(rows)) is not None:
+                raise LossError(
+                    f"{self.key}: the store gives number {number} twice or late"
+                )
             found = cut(rows, after, through, max_bytes)
             if found or after >= self.oldest - 1:  # no trim has overtaken the read
                 return found
@@ -281,13 +288,16 @@ class ConversationLog:
         assert not self._tail.entries, "the tail is loaded before anything is appended"
         position = max(first, self.oldest) - 1
         entries: list[Entry] = []
-        while position < self.head and (
-            batch := await self.fetch(position, MAX_MERGED_BYTES)
-        ):
-            if missing(batch, position + 1, position + 1) is not None:
-                return
-            entries += batch
-            position = batch[-1].seq
+        try:
+            while position < self.head and (
+                batch := await self.fetch(position, MAX_MERGED_BYTES)
+            ):
+                if missing(batch, position + 1, position + 1) is not None:
+                    return
+                entries += batch
+                position = batch[-1].seq
+        except LossError:
+            return
         if entries:
             self._tail = Tail(entries[0].first - 1, entries)
             self._keep_from = entries[0].first

@@ -7,6 +7,7 @@ is the log's business.
 
 from bisect import bisect_right
 from collections.abc import Sequence
+from itertools import pairwise
 from operator import attrgetter
 
 from wsserver.log.entry import Entry, compact
@@ -91,6 +92,14 @@ def missing(entries: Sequence[Entry], first: int, at_most: int) -> int | None:
         if not first <= entry.first <= at_most:
             return first
         first = at_most = entry.seq + 1
+    return None
+
+
+def out_of_order(entries: Sequence[Entry]) -> int | None:
+    """Returns a number that comes twice or after a higher one, None where none does."""
+    for before, entry in pairwise(entries):
+        if entry.first <= before.seq:
+            return entry.first
     return None
 
 
