@@ -164,3 +164,13 @@ async def test_a_delete_that_is_sent_again_leaves_what_was_made_since() -> None:
         assert (await client.ask("delete", id="e", conversation="c"))["ok"]
         reply = await other.ask("configure", conversation="c", config={})
         assert reply["error"]["code"] == "conversation_not_found"
+
+
+async def test_an_id_that_deleted_deletes_nothing_else() -> None:
+    async with server() as r, connected(r) as client:
+        await client.ask("open", conversation="c")
+        await client.ask("delete", id="d", conversation="c")
+        epoch = (await client.ask("open", conversation="c"))["epoch"]
+        reply = await client.ask("delete", id="d", conversation="c", epoch=epoch)
+        assert reply["error"]["code"] == "idempotency_conflict"
+        assert client.connection.lags() == [0], "it is open still"

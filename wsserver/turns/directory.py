@@ -189,11 +189,11 @@ class Directory:
         The same command again leaves alone what has the name since.
 
         Raises:
-            CommandError: There is none, or none of this epoch.
+            CommandError: There is none, or none of this epoch; or its id was used before.
             StoreError: The store can't be read, or does not do it at the moment.
         """
         reply = Reply(re=command.id, ok=True, outcome="deleted")
-        if self._deletions.knows(key, principal.name, command.id):
+        if self._deletions.knows(key, principal.name, command):
             await self.until_gone(key)
             return Applied(reply=structs.replace(reply, duplicate=True))
         found = await self.find(key)
@@ -213,7 +213,7 @@ class Directory:
         found.delete()
         self._counts.gone(key)
         self._services.tasks.start_soon(self._tell_gone, found)
-        self._deletions.add(key, principal.name, command.id)
+        self._deletions.add(key, principal.name, command)
         await self._committer.delete(key)
         log.info("conversation_deleted", key=key, by=principal.name)
         return Applied(reply=reply)

@@ -42,3 +42,13 @@ def unknown_conversation(
         f"There is no such conversation; {so}.",
         param="$.conversation",
     )
+
+
+def id_in_use(id_: str) -> CommandError:
+    """Returns the refusal of a command whose id another one has."""
+    return refusal(
+        "idempotency_conflict",
+        f"The id {id_!r} was used for another command of this conversation; give each"
+        " command an id of its own.",
+        param="$.id",
+    )

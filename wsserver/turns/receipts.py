@@ -9,7 +9,7 @@ import msgspec
 from protocol.commands import Command
 from protocol.control import Reply
 from wsserver.log.store import RECEIPTS_KEPT, Receipt
-from wsserver.turns.errors import refusal
+from wsserver.turns.errors import id_in_use
 
 _encode = msgspec.json.Encoder(order="sorted").encode
 _reply = msgspec.json.Decoder(Reply)
@@ -38,12 +38,7 @@ class Receipts:
         if receipt is None:
             return None
         if receipt.digest != digest(command):
-            raise refusal(
-                "idempotency_conflict",
-                f"The id {command.id!r} was used for another command of this"
-                " conversation; give each command an id of its own.",
-                param="$.id",
-            )
+            raise id_in_use(command.id)
         return msgspec.structs.replace(_reply.decode(receipt.reply), duplicate=True)
 
     def knows(self, principal: str, id_: str) -> bool:
