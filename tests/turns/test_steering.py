@@ -70,6 +70,28 @@ async def test_steering_an_interrupted_turn_is_the_next_message() -> None:
         check_prompt(list(talk.provider.requests[-1].messages))
 
 
+async def test_steering_does_not_join_a_turn_that_is_stopped_as_it_is_stored() -> None:
+    async with talking([asks(call(0))], says("b"), tools=TOOLS) as talk:
+        turn = talk.send("one").turn
+        await settled()
+        gate = talk.rig.store.gate = anyio.Event()  # type: ignore[attr-defined]
+        message = talk.send("two", policy="steer").seq or 0
+        talk.result(f"call_{turn}.0")
+        await settled()
+        log, outcomes = talk.conversation.log, list[str | None]()
+
+        def stop() -> None:
+            if log.stored >= message and not outcomes:
+                outcomes.append(talk.interrupt().outcome)
+
+        log.subscribe(stop)  # told after who waits to ask the model
+        gate.set()
+        await talk.done()
+        assert outcomes == ["interrupted"]
+        assert talk.said()[-1] == "user: two"
+        assert await talk.dones() == ["interrupted/by_client", "completed"]
+
+
 async def test_steering_is_not_lost_when_the_model_call_is_made_again() -> None:
     busy = Failure(code="upstream_unavailable", message="", retryable=True)
     async with talking([asks(call(0))], [busy], says("b"), tools=TOOLS) as talk:

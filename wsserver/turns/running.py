@@ -302,13 +302,13 @@ class RunningTurn:
     async def request(self) -> tuple[ModelRequest, int]:
         """Folds the prompt, once the messages it answers are in the store.
 
-        Those that steer the turn join it here.
+        Those that steer the turn join it here; none where it was stopped meanwhile, as
+        they would be answered by nobody.
         """
         state, turn = self._state, self.turn
         await until_stored(self._log, max([turn, *state.steering(turn)]))
         fold, through = await fold_log(self._log)
-        joined = state.join(turn, through)
-        if joined:
+        if self.phase == "connecting" and (joined := state.join(turn, through)):
             self._sends |= {(waiting.by, waiting.id) for waiting in joined}
         fold.waiting = {waiting.seq for waiting in state.queue}
         request = model_request(self.config, self._target, fold, self.report.request)
