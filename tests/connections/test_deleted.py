@@ -174,3 +174,25 @@ async def test_an_id_that_deleted_deletes_nothing_else() -> None:
         reply = await client.ask("delete", id="d", conversation="c", epoch=epoch)
         assert reply["error"]["code"] == "idempotency_conflict"
         assert client.connection.lags() == [0], "it is open still"
+
+
+async def test_an_open_that_a_deletion_overtakes_makes_a_new_one() -> None:
+    store = FaultyStore()
+    async with (
+        server(store=store) as r,
+        connected(r) as client,
+        connected(r, name="conn2") as other,
+    ):
+        gate = store.gate = anyio.Event()
+        client.say("open", id="o", conversation="c")
+        await settle()
+        before = r.directory.loaded("local/c")
+        assert before is not None
+        other.say("delete", id="d", conversation="c")
+        await settle()
+        gate.set()
+        assert (await other.frame("reply"))["outcome"] == "deleted"
+        made = await client.frame("reply")
+        assert (made["outcome"], made["head"]) == ("created", 0)
+        assert made["epoch"] != before.log.epoch
+        assert client.connection.lags() == [0]

@@ -37,7 +37,7 @@ from wsserver.connections.backlog import Backlog
 from wsserver.connections.errors import Answering, command_id
 from wsserver.connections.gates import Held
 from wsserver.connections.session import Session
-from wsserver.connections.verdict import read_cursor
+from wsserver.connections.verdict import Cursor, read_cursor
 from wsserver.connections.viewer import View
 from wsserver.connections.views import Views
 from wsserver.connections.writer import Writer
@@ -190,9 +190,13 @@ class Dispatch:
         return True
 
     async def _open(self, frame: Open) -> None:
-        cursor = read_cursor(frame.after, frame.epoch)
-        name = _conversation(frame)
+        name, cursor = _conversation(frame), read_cursor(frame.after, frame.epoch)
         self._views.check_room(name)
+        while not await self._opened(frame, name, cursor):
+            pass  # it was deleted meanwhile, so there is none
+
+    async def _opened(self, frame: Open, name: str, cursor: Cursor | None) -> bool:
+        """Opens a conversation that is there, or a new one; says whether it did."""
         conversation, created = await self._find(name), False
         if conversation is None:
             if cursor is not None or frame.epoch is not None:
@@ -209,8 +213,9 @@ class Dispatch:
             await until_kept(conversation.log)
             if conversation.deleted:
                 await self._directory.until_gone(conversation.log.key)
-                raise unknown_conversation()
+                return False
             self._views.open(frame, conversation, cursor, created=created)
+            return True
 
     async def _fork(self, frame: Fork) -> None:
         name = frame.new or self._new_id()
