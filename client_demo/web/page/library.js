@@ -114,16 +114,26 @@ export class Library {
     this.show(id);
   }
 
-  /** Removes a conversation with all its versions. */
-  remove(root) {
-    const family = familyOf(store.listed(), root);
-    for (const id of family) {
+  /**
+   * Removes a conversation with all its versions. What the server does not delete is
+   * listed again.
+   * @returns {Promise<Error | null>} why it could not be, or null
+   */
+  async remove(root) {
+    const list = store.listed();
+    const family = familyOf(list, root);
+    const replies = family.map((id) => {
       if (!this.#client.conversations.has(id)) this.#client.open(id);
-      this.#client.delete(id);
       store.saveDraft(id, "");
-    }
-    store.changeListed((list) => list.filter((entry) => !family.includes(entry.id)));
+      return this.#client.delete(id);
+    });
+    store.changeListed((now) => now.filter((entry) => !family.includes(entry.id)));
     if (family.includes(this.activeId)) this.#showNewest();
+    const outcomes = await Promise.allSettled(replies);
+    const stays = family.filter((_, index) => outcomes[index].status === "rejected");
+    if (stays.length === 0) return null;
+    store.changeListed((now) => [...now, ...list.filter((entry) => stays.includes(entry.id))]);
+    return outcomes.find(({ status }) => status === "rejected").reason;
   }
 
   /** The server has a conversation: from here on it is there, or was deleted. */

@@ -110,11 +110,13 @@ function shown() {
   schedule();
 }
 
-function remove(root) {
+async function remove(root) {
   const title = library.titleOf(store.listed(), root);
   if (!confirm(`Delete “${title}” for good?`)) return;
-  library.remove(root);
+  const removed = library.remove(root);
   schedule();
+  const refused = await removed;
+  if (refused) tell(`“${title}” could not be deleted. ${refused.message}`);
 }
 
 function send(text, policy) {
