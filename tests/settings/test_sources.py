@@ -163,7 +163,9 @@ def test_a_bad_value_is_blamed_on_its_source(
     ("content", "expected"),
     [
         ("port = 'x'", "port: 'x' from {file}: port can't be used"),
-        ("port = true", "port: True from {file}: port can't be used"),
+        ("port = true", "port: true from {file}: port can't be used"),
+        ("port = 2026-01-02", "port: 2026-01-02 from {file}: port can't be used"),
+        ("port = 07:32:00", "port: 07:32:00 from {file}: port can't be used"),
         ("port = '80'", "expected a whole number from 0 to 65535, without quotes"),
         ("drain_seconds = '5'", "expected a number from 0 to 31536000, without quotes"),
         ("retention_days = '5'", " to 36500 or none, without quotes"),

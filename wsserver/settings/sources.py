@@ -14,6 +14,7 @@ import difflib
 import re
 import tomllib
 from collections.abc import Iterable, Mapping
+from datetime import date, time
 from pathlib import Path
 from typing import Any, cast
 
@@ -245,6 +246,10 @@ def _is_quoted(value: str, kind: object) -> bool:
 def _beginning(value: object) -> str:
     """Returns how a value is told: without what tables hold, which may be secret."""
     told = repr(value)
+    if isinstance(value, bool):
+        return told.lower()
+    if isinstance(value, date | time):
+        return value.isoformat()
     if isinstance(value, dict):
         return "a table"
     if isinstance(value, list):
