@@ -204,6 +204,31 @@ async def test_an_interrupt_before_the_tool_has_begun_runs_nothing() -> None:
     assert tools.calls == []
 
 
+async def test_an_interrupt_in_the_moment_that_the_call_is_stored_runs_nothing() -> (
+    None
+):
+    tools, store = FakeTools(tool=gives(1)), HeldStore()
+    async with rig(ScriptedProvider(calling("tool"), says("ok")), store) as r:
+        conversation, viewer = await begun(r, tools, *named("tool"))
+        await store.held.wait()
+        await anyio.wait_all_tasks_blocked()
+        log, call, outcomes = conversation.log, conversation.log.head, list[str]()
+
+        def stop() -> None:
+            if log.stored >= call and not outcomes:
+                command = Interrupt(id="i", conversation="c")
+                reply = conversation.apply(command, ALICE, viewer).reply
+                outcomes.append(reply.outcome or "")
+
+        log.subscribe(stop)  # told after who waits to run the tool
+        store.released.set()
+        assert (await done(conversation)).status == "interrupted"
+        await anyio.wait_all_tasks_blocked()
+        assert outcomes == ["interrupted"]
+        assert [r.status for r in await results(conversation)] == ["cancelled"]
+    assert tools.calls == []
+
+
 async def test_a_deadline_ends_the_tool_and_the_turn_goes_on() -> None:
     stopped: list[float] = []
 

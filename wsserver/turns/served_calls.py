@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Any, Literal
 
 import anyio
+import anyio.lowlevel
 import msgspec
 import structlog
 
@@ -93,6 +94,8 @@ class ServedCalls:
             try:
                 # A tool acts on the world: that it was called is stored before.
                 await until_stored(self._conversation, self._conversation.head)
+                # What ended the wait may have been too late to be stopped by `settled`.
+                await anyio.lowlevel.checkpoint_if_cancelled()
                 status, output = await self._result(opened)
             except Exception:
                 # The boundary of a call: it pays for a defect of ours, and no other.
