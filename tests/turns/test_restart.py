@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import anyio
+import orjson
 import pytest
 
 from protocol.content import Tool
@@ -121,6 +122,37 @@ async def test_a_turn_that_was_cut_off_ends_as_server_restarted(
         check_prompt(list(talk.provider.requests[-1].messages))
         assert talk.said()[0] == "user: one"
         assert talk.said()[-1] == "user: two"
+
+
+async def test_what_turns_before_have_asked_and_how_long_they_took_is_not_counted() -> (
+    None
+):
+    store = FaultyStore()
+    script: list[Step] = [[Text("b")], 1000.0]
+    async with talking(says("a"), script, store=store) as talk:
+        talk.send("one")
+        await talk.done()
+        await anyio.sleep(100.0)
+        talk.send("two")
+        await until(lambda: len(talk.provider.requests) == 2)
+        await settled()
+        asked = talk.conversation.state.asked_tokens
+        assert (
+            asked
+            == len(orjson.dumps(talk.provider.requests[1].messages)) // BYTES_PER_TOKEN
+        )
+        await talk.rig.committer.flush()
+    async with restarted(store, says("c")) as r:
+        assert await r.directory.recover() == 1
+        talk = await opened(r)
+        *_, counted, done = await talk.log()
+        assert counted.input_tokens == asked
+        assert done.timing.total_ms < 50_000
+        assert talk.conversation.state.asked_tokens == 0
+        talk.send("three")
+        await talk.done()
+        assert (await talk.log())[-1].timing.total_ms < 50_000
+        assert talk.conversation.state.asked_tokens == 0
 
 
 async def check_compaction(first: Any, again: Callable[[], Awaitable[Any]]) -> None:
