@@ -212,7 +212,7 @@ class Dispatch:
         with conversation.held():
             await until_kept(conversation.log)
             if conversation.deleted:
-                await self._directory.until_gone(conversation.log.key)
+                await self._directory.until_deleted(conversation.log.key)
                 return False
             self._views.open(frame, conversation, cursor, created=created)
             return True

@@ -159,7 +159,7 @@ class Directory:
             if known is not None:
                 return await self._kept_fork(known, principal)
             if source.deleted:
-                await self.until_gone(source.log.key)
+                await self.until_deleted(source.log.key)
                 raise unknown_conversation()
             if taken:
                 raise refusal(
@@ -194,7 +194,7 @@ class Directory:
         """
         reply = Reply(re=command.id, ok=True, outcome="deleted")
         if self._deletions.knows(key, principal.name, command):
-            await self.until_gone(key)
+            await self.until_deleted(key)
             return Applied(reply=structs.replace(reply, duplicate=True))
         found = await self.find(key)
         if found is None:
@@ -218,7 +218,7 @@ class Directory:
         log.info("conversation_deleted", key=key, by=principal.name)
         return Applied(reply=reply)
 
-    async def until_gone(self, key: str) -> None:
+    async def until_deleted(self, key: str) -> None:
         """Waits until the store has let go what was deleted.
 
         Nobody is told that it is gone before: a crash would bring it back.
@@ -244,7 +244,7 @@ class Directory:
             elif key in self._loaded or not self._committer.deletes(key):
                 return
             else:
-                await self.until_gone(key)
+                await self.until_deleted(key)
 
     def discard(self, key: str) -> None:
         """Lets a stored conversation go that is not in memory."""
